@@ -1,0 +1,176 @@
+//! Where the parts are put together: documents become tables to sweep.
+//!
+//! Sources are registered here and nowhere else: a third one is a folder under `source`, a line in [`SOURCES`] and one in
+//! [`Assembly::connect`]. An [`Assembly`] is built once per process and keeps what is dear to make anew, connections and
+//! secrets; a connector whose secrets cannot be had keeps no other from being swept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+
+use crate::config::{Connector, Documents, ResolveError, Resolver, SourceKind};
+use crate::failure::{Failure, Retry};
+use crate::host::Host;
+use crate::record::Shape;
+use crate::sink::Sink;
+use crate::source::servicenow::{self, Connection};
+use crate::source::{Table, sqlserver};
+use crate::sweep::Job;
+
+/// The sources that documents may name.
+pub static SOURCES: &[&SourceKind] = &[&servicenow::keys::SOURCE, &sqlserver::keys::SOURCE];
+
+/// Which tables are meant. Empty lists mean all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Names of connectors.
+    pub connectors: Vec<String>,
+    /// Aliases, alone or as `connector/alias`.
+    pub tables: Vec<String>,
+}
+
+impl Selection {
+    /// Whether the table `alias` of `connector` is meant.
+    pub fn includes(&self, connector: &str, alias: &str) -> bool {
+        let by_connector = self.connectors.is_empty() || self.connectors.iter().any(|name| name == connector);
+        let by_table = self.tables.is_empty() || self.tables.iter().any(|wanted| names(wanted, connector, alias));
+        by_connector && by_table
+    }
+
+    /// What is named here and stands in no document.
+    pub fn unknown(&self, documents: &Documents) -> Vec<String> {
+        let connectors = self.connectors.iter().filter(|name| documents.connector(name).is_none()).cloned();
+        let is_known = |wanted: &str| {
+            documents.connectors.iter().any(|connector| connector.tables().iter().any(|alias| names(wanted, &connector.name, alias)))
+        };
+        connectors.chain(self.tables.iter().filter(|wanted| !is_known(wanted)).cloned()).collect()
+    }
+}
+
+fn names(wanted: &str, connector: &str, alias: &str) -> bool {
+    wanted == alias || wanted.strip_prefix(connector).and_then(|rest| rest.strip_prefix('/')) == Some(alias)
+}
+
+/// Gives the sink for the records of a connector.
+pub trait Sinks: Send + Sync {
+    /// The sink of `connector`, whose placeholders are resolved.
+    ///
+    /// # Errors
+    /// Its settings do not make a sink.
+    fn of(&self, connector: &Connector) -> Result<Arc<dyn Sink>, Failure>;
+}
+
+/// A connector that cannot be swept, and why.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    /// The connector's name.
+    pub connector: String,
+    /// The aliases that were meant, sorted.
+    pub tables: Vec<String>,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// The tables of a connector as they were connected.
+type Tables = Vec<(Arc<dyn Table>, Shape)>;
+
+/// Documents, and what was made of them so far in this process.
+pub struct Assembly {
+    documents: Documents,
+    resolver: Arc<Resolver>,
+    host: Host,
+    connected: Mutex<BTreeMap<String, (Connector, Tables)>>,
+}
+
+impl Assembly {
+    /// Contacts nothing yet.
+    pub fn new(documents: Documents, resolver: Arc<Resolver>, host: Host) -> Self {
+        Self { documents, resolver, host, connected: Mutex::default() }
+    }
+
+    /// The documents.
+    pub fn documents(&self) -> &Documents {
+        &self.documents
+    }
+
+    /// The selected tables, ready to be swept into `sinks`, and the connectors that cannot be.
+    pub async fn jobs(&self, selection: &Selection, sinks: &dyn Sinks) -> (Vec<Job>, Vec<Refused>) {
+        let (mut jobs, mut refused) = (Vec::new(), Vec::new());
+        for connector in &self.documents.connectors {
+            let tables: Vec<String> =
+                connector.tables().iter().filter(|alias| selection.includes(&connector.name, alias)).cloned().collect();
+            if tables.is_empty() {
+                continue;
+            }
+            match self.jobs_of(connector, selection, sinks).await {
+                Ok(ready) => jobs.extend(ready),
+                Err(failure) => refused.push(Refused { connector: connector.name.clone(), tables, failure }),
+            }
+        }
+        (jobs, refused)
+    }
+
+    async fn jobs_of(&self, connector: &Connector, selection: &Selection, sinks: &dyn Sinks) -> Result<Vec<Job>, Failure> {
+        let (resolved, tables) = self.connected(connector).await?;
+        let sink = sinks.of(&resolved)?;
+        let wanted = tables.into_iter().filter(|(table, _)| selection.includes(&connector.name, &table.identity().alias));
+        Ok(wanted.map(|(table, shape)| Job { table, shape: Arc::new(shape), sink: Arc::clone(&sink) }).collect())
+    }
+
+    /// The tables of a connector; connected once per process.
+    ///
+    /// # Errors
+    /// A placeholder has no value, or what it stands for is not what its key asks for.
+    async fn connected(&self, connector: &Connector) -> Result<(Connector, Tables), Failure> {
+        let mut connected = self.connected.lock().await;
+        if let Some(known) = connected.get(&connector.name) {
+            return Ok(known.clone());
+        }
+        let resolved = connector.resolve(&self.resolver).await.map_err(|error| unresolved(&connector.name, &error))?;
+        let tables = self.connect(&resolved)?;
+        connected.insert(connector.name.clone(), (resolved.clone(), tables.clone()));
+        Ok((resolved, tables))
+    }
+
+    fn connect(&self, connector: &Connector) -> Result<Tables, Failure> {
+        match connector.kind.name {
+            "servicenow" => {
+                let settings = servicenow::keys::ServiceNow::read(&connector.values)
+                    .map_err(|faults| Failure::new("Config.Invalid", Retry::Never, format!("{}: {faults}", connector.name)))?;
+                let rotation = Arc::new(ReadAgain { connector: connector.clone(), resolver: Arc::clone(&self.resolver) });
+                Ok(Connection::new(&connector.name, settings, self.host.clone(), rotation)?.tables())
+            }
+            other => Err(Failure::new(
+                "Config.NotBuilt",
+                Retry::Never,
+                format!("{}: sweeping {other} is not built yet; take the connector out of config/connectors", connector.name),
+            )),
+        }
+    }
+}
+
+fn unresolved(connector: &str, error: &ResolveError) -> Failure {
+    let retry = if error.is_transient() { Retry::NextTick } else { Retry::Never };
+    Failure::new(error.code(), retry, format!("{connector}: {error}"))
+}
+
+/// Reads a connector's placeholders again after its login was refused.
+struct ReadAgain {
+    connector: Connector,
+    resolver: Arc<Resolver>,
+}
+
+#[async_trait]
+impl servicenow::Rotation for ReadAgain {
+    async fn renew(&self) -> Result<Option<servicenow::keys::Auth>, Failure> {
+        let (renewed, changed) = self.connector.refresh(&self.resolver).await.map_err(|error| unresolved(&self.connector.name, &error))?;
+        if !changed {
+            return Ok(None);
+        }
+        let settings = servicenow::keys::ServiceNow::read(&renewed.values)
+            .map_err(|faults| Failure::new("Config.Invalid", Retry::Never, format!("{}: {faults}", self.connector.name)))?;
+        Ok(Some(settings.auth))
+    }
+}

@@ -1,0 +1,23 @@
+//! Polling sources for Kafka without a Kafka Connect cluster: the library behind the functions and the command line.
+//!
+//! ```text
+//! config     documents: keys, placeholders, faults      source   where rows come from: servicenow, sqlserver
+//! sweep      the engine: lease, pages, commits          record   what is produced: key, value, headers, envelope
+//! cursor     where each table stands, and its stores    sink     where records go: kafka, ndjson
+//! plan       which task owns which table                host     clock, randomness, environment: the one door
+//! ```
+//!
+//! `sweep` sees the traits of `source`, `sink` and `cursor` and none of their implementations, and these never see each
+//! other; `assembly` puts them together.
+
+pub mod assembly;
+pub mod config;
+pub mod cursor;
+pub mod failure;
+pub mod host;
+pub mod plan;
+pub mod record;
+pub mod sink;
+pub mod source;
+pub mod sweep;
+pub mod telemetry;

@@ -1,0 +1,151 @@
+//! Where rows come from.
+//!
+//! A source gives one [`Table`] per alias. A sweep of it is a [`TableSweep`]: it answers one page after the other, each
+//! with the [`Checkpoint`] that may be committed once the page's records are acknowledged. The engine knows
+//! neither how a source pages nor what its positions mean.
+
+pub mod servicenow;
+pub mod sqlserver;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::cursor::{Identity, Phase, Position, Progress};
+use crate::failure::Failure;
+use crate::sweep::{Allowance, Window, WindowChange};
+
+/// One table of a connector.
+#[async_trait]
+pub trait Table: Send + Sync {
+    /// Which rows, and whose cursor.
+    fn identity(&self) -> &Identity;
+
+    /// The topic of its records.
+    fn topic(&self) -> &str;
+
+    /// The wait between two sweeps of a table that is caught up.
+    fn poll_interval(&self) -> Duration;
+
+    /// The configured rows per page.
+    fn page_size(&self) -> u32;
+
+    /// Starts sweeping from where the cursor stands.
+    ///
+    /// # Errors
+    /// A failure if the source cannot be swept from there.
+    async fn open(&self, from: Resume) -> Result<Box<dyn TableSweep>, Failure>;
+
+    /// Reads a position that an operator typed.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what would be right.
+    fn parse_position(&self, text: &str) -> Result<Position, String>;
+
+    /// Whether `to` lies after `from` in the source's order, as far as that can be told here.
+    fn is_forward(&self, from: &Position, to: &Position) -> bool;
+}
+
+/// Where a sweep starts.
+#[derive(Debug, Clone)]
+pub struct Resume {
+    /// What is stored.
+    pub progress: Progress,
+    /// The dedup window that belongs to the stored cursor, or `None` if there is none or it was lost.
+    pub window: Option<Window>,
+    /// Whether a window was stored and does not belong to the stored cursor.
+    pub window_lost: bool,
+    /// Rows per page to begin with.
+    pub page_size: u32,
+    /// The most new rows to deliver.
+    pub max_rows: Option<u64>,
+}
+
+/// Sweeps of one table in a row.
+#[async_trait]
+pub trait TableSweep: Send {
+    /// The next page; `None` when what is allowed is spent. After a page that ends a sweep the next call begins
+    /// another one.
+    ///
+    /// # Errors
+    /// A failure; nothing after the last answered page was delivered.
+    async fn next_page(&mut self, allowance: &Allowance) -> Result<Option<Page>, Failure>;
+
+    /// The requests and bytes since the last call, whether or not they ended in a page.
+    fn spent(&mut self) -> Spent;
+
+    /// The dedup window as it was when the sweep began; `None` if this source needs none.
+    fn window(&self) -> Option<Window>;
+}
+
+/// Requests and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Requests sent, repeated ones included.
+    pub requests: u64,
+    /// Bytes of the answers' bodies as they came over the wire.
+    pub bytes_in: u64,
+}
+
+/// One row as the source gives it.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The record's key.
+    pub key: Bytes,
+    /// The row as a JSON object, as the server sent it where it could be left as it is.
+    pub value: Bytes,
+    /// The cursor timestamp in epoch milliseconds, where the source has one.
+    pub timestamp_ms: Option<i64>,
+}
+
+/// A page: rows, where the cursor stands after them, and whether the sweep ends here.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// New rows, in the server's order.
+    pub rows: Vec<Row>,
+    /// When the rows were read, in epoch milliseconds of the local clock.
+    pub extracted_at_ms: i64,
+    /// What may be committed once the rows are acknowledged.
+    pub checkpoint: Checkpoint,
+    /// Set on the last page of a sweep.
+    pub end: Option<SweepEnd>,
+    /// Rows read again and not sent again.
+    pub suppressed: u64,
+    /// Rows left out because their cursor cannot be read.
+    pub skipped: u64,
+    /// Hidden rows found with this page.
+    pub hidden: u64,
+    /// Seconds between the source's now and what has been delivered up to; `None` where the source cannot tell.
+    pub lag_seconds: Option<i64>,
+    /// What holds the page's bytes in the byte budget until it is acknowledged.
+    pub admission: Option<Arc<crate::sweep::Admission>>,
+}
+
+/// What a commit stores, as far as the source decides it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Checkpoint {
+    /// The cursor.
+    pub cursor: Option<Position>,
+    /// What the page does to the dedup window.
+    pub window: WindowChange,
+    /// Up to when everything was seen, if this page ends an exhausted sweep; in epoch milliseconds.
+    pub swept_to_ms: Option<i64>,
+    /// Backfill or stream after this page.
+    pub phase: Phase,
+    /// The page size that works.
+    pub page_size: Option<u32>,
+    /// The instance's clock less the local one, in milliseconds.
+    pub clock_difference_ms: Option<i64>,
+    /// The source's own notes.
+    pub notes: BTreeMap<String, String>,
+}
+
+/// How a sweep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SweepEnd {
+    /// Nothing is left to deliver for now; otherwise the next sweep is to start at once.
+    pub caught_up: bool,
+}

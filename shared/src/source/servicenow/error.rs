@@ -1,0 +1,147 @@
+//! What can go wrong between here and an instance.
+//!
+//! Whoever reads these has no access to the instance's logs, so each says what was asked, what came, and what to do. The
+//! texts never hold credentials: requests are named by table and query, and bodies are quoted only as far as the
+//! instance's own error message goes.
+
+use crate::failure::{Failure, Retry};
+
+/// A failure of one request, or of what it answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Error {
+    #[error("the instance refused the login (401: {detail}). Check user, password and their placeholders; a locked or SSO-only account looks the same")]
+    Unauthorized { detail: String },
+
+    #[error("no OAuth token from {url}: {detail}. Check client id and secret, and that the grant type is enabled on the instance")]
+    NoToken { url: String, detail: String, transient: bool },
+
+    #[error("access denied (403: {detail}). Give the integration user read access to the table and its cursor fields: REST API, table, field and query_range ACLs")]
+    Forbidden { detail: String },
+
+    #[error("no such table or view ({status}: {detail}). Check the alias's name key, and that the user may read it")]
+    TableMissing { status: u16, detail: String },
+
+    #[error("the request was refused ({status}: {detail}). Check query and fields of the alias")]
+    Refused { status: u16, detail: String },
+
+    #[error("the request's address of {length} characters is too long for the instance ({status}). Shorten the alias's query or fields")]
+    UrlTooLong { status: u16, length: usize },
+
+    #[error("the instance limits the rate of requests (429{rule}) for longer than this sweep may wait")]
+    RateLimited { rule: String, wait_seconds: Option<u64> },
+
+    #[error("the instance answered {status} ({detail}) again and again. The next tick tries again")]
+    ServerError { status: u16, detail: String },
+
+    #[error("no answer from the instance: {detail}. The next tick tries again")]
+    NoAnswer { detail: String },
+
+    #[error("the instance queued or dropped the request (202). The next tick tries again")]
+    Queued,
+
+    #[error("the instance answered with a page for people ({content_type}: {title}): it hibernates, is in maintenance, or asks for a login. Nothing was read")]
+    NotData { content_type: String, title: String },
+
+    #[error("the instance redirects to {to}: snow.url is not the address of the instance, or it asks for a login. Redirects to other hosts are not followed")]
+    Redirected { to: String },
+
+    #[error("the answer is not complete JSON ({detail}). Nothing of it was used")]
+    Malformed { detail: String },
+
+    #[error("the instance gave up on a page of {limit} rows ({detail}). Narrow the alias's fields, or add an index for its query")]
+    Cancelled { limit: u32, detail: String },
+
+    #[error("a page of {limit} rows is larger than {most} bytes. Narrow the alias's fields, or raise snow.http.max.response.bytes")]
+    TooLarge { limit: u32, most: u64 },
+
+    #[error("no answer to a page of {limit} rows within {millis} ms. Narrow the alias's fields, or raise snow.http.request.timeout.ms")]
+    TimedOut { limit: u32, millis: u128 },
+
+    #[error("there is no memory for a page of {limit} rows beside the other tables' pages. Give the function more memory, or lower batch.size")]
+    Squeezed { limit: u32 },
+
+    #[error("the time for this sweep is over")]
+    BudgetSpent,
+
+    #[error(
+        "the instance ignored a part of the query ({predicate}): {detail}. It drops what the user may not filter or sort by (query_range ACL), or \
+         reads the literals in another time zone: the integration user's must be UTC"
+    )]
+    PredicateIgnored { predicate: String, detail: String },
+
+    #[error("rows came out of order: {before} before {after}. The instance did not honour ORDERBY (query_range ACL), or the integration user's time zone is not UTC")]
+    OutOfOrder { before: String, after: String },
+
+    #[error("row {id}: {field} cannot be read as a cursor ({value}). Give the user access to the field, choose another, or set snow.source.bad.row.behavior=skip")]
+    BadRow { id: String, field: String, value: String },
+
+    #[error("more than {limit} hidden rows share one id prefix in second {second}; they cannot be stepped over. Raise batch.size")]
+    HiddenBlock { limit: u32, second: String },
+}
+
+/// What may be tried with the same request at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// The same again, after a pause.
+    Again,
+    /// The same with fewer rows.
+    Smaller,
+    /// Nothing.
+    None,
+}
+
+impl Error {
+    /// The stable code.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Unauthorized { .. } | Self::NoToken { .. } => "Source.Unauthorized",
+            Self::Forbidden { .. } => "Source.Forbidden",
+            Self::TableMissing { .. } => "Source.TableMissing",
+            Self::Refused { .. } => "Source.Refused",
+            Self::UrlTooLong { .. } => "Source.UrlTooLong",
+            Self::RateLimited { .. } => "Source.RateLimited",
+            Self::ServerError { .. } | Self::NoAnswer { .. } | Self::Queued | Self::TimedOut { .. } => "Source.Unavailable",
+            Self::Squeezed { .. } => "Source.NoMemory",
+            Self::BudgetSpent => "Source.BudgetSpent",
+            Self::NotData { .. } => "Source.NotData",
+            Self::Redirected { .. } => "Source.Redirected",
+            Self::Malformed { .. } => "Source.Malformed",
+            Self::Cancelled { .. } => "Source.Cancelled",
+            Self::TooLarge { .. } => "Source.TooLarge",
+            Self::PredicateIgnored { .. } => "Source.PredicateIgnored",
+            Self::OutOfOrder { .. } => "Source.OutOfOrder",
+            Self::BadRow { .. } => "Source.BadRow",
+            Self::HiddenBlock { .. } => "Source.HiddenBlock",
+        }
+    }
+
+    /// What may be tried at once.
+    pub(super) fn remedy(&self) -> Remedy {
+        match self {
+            Self::ServerError { .. } | Self::NoAnswer { .. } | Self::Queued | Self::NotData { .. } | Self::Malformed { .. } => Remedy::Again,
+            Self::RateLimited { .. } | Self::NoToken { transient: true, .. } => Remedy::Again,
+            Self::Cancelled { .. } | Self::TooLarge { .. } | Self::TimedOut { .. } | Self::Squeezed { .. } => Remedy::Smaller,
+            _ => Remedy::None,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            // One row that is larger than what may be read stays so.
+            Self::TooLarge { .. } => Retry::Never,
+            Self::BudgetSpent => Retry::NextTick,
+            other if other.remedy() == Remedy::Smaller => Retry::NextTick,
+            other if other.remedy() == Remedy::Again => Retry::NextTick,
+            _ => Retry::Never,
+        }
+    }
+
+    /// The failure of the table `alias` (`table` on the instance) of `connector`.
+    pub(super) fn of(&self, connector: &str, alias: &str, table: &str) -> Failure {
+        let failure = Failure::new(self.code(), self.retry(), format!("{connector}/{alias} (table {table}): {self}"));
+        match self {
+            Self::Unauthorized { .. } | Self::NoToken { .. } => failure.of_instance(),
+            _ => failure,
+        }
+    }
+}

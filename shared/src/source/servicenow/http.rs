@@ -1,0 +1,333 @@
+//! One request and its answer: sending, reading a bounded body, telling what an answer means, and trying again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::write::MultiGzDecoder;
+use reqwest::StatusCode;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, LINK, LOCATION, RETRY_AFTER};
+use std::io::Write as _;
+use url::Url;
+
+use super::answer::ErrorBody;
+use super::auth::{Login, Rotation};
+use super::error::{Error, Remedy};
+use super::keys::{Retry, ServiceNow};
+use super::limiter::Limiter;
+use crate::host::Host;
+use crate::source::Spent;
+use crate::sweep::{Admission, Allowance};
+
+/// An idle connection is not used again after this long: a frozen process does not notice that it was closed.
+const POOL_IDLE: Duration = Duration::from_secs(40);
+
+/// An instance as this process talks to it.
+#[derive(Debug)]
+pub(super) struct Instance {
+    host: Host,
+    url: Url,
+    http: reqwest::Client,
+    login: Login,
+    limiter: Arc<Limiter>,
+    retry: Retry,
+    request_timeout: Duration,
+    max_response_bytes: u64,
+}
+
+/// An answer with status 200 that claims to be JSON.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    pub(super) body: Bytes,
+    pub(super) total: Option<u64>,
+    pub(super) next_link: bool,
+    /// The `Date` header in epoch seconds.
+    pub(super) date: Option<i64>,
+    /// Local epoch milliseconds when the request was sent.
+    pub(super) sent_ms: i64,
+    /// Milliseconds from sending to the answer's head.
+    pub(super) elapsed_ms: i64,
+    /// From sending to the end of the body.
+    pub(super) took: Duration,
+}
+
+/// What one call may use, and what it used.
+pub(super) struct Call<'a> {
+    pub(super) allowance: &'a Allowance,
+    pub(super) admission: &'a Admission,
+    pub(super) limit: u32,
+    pub(super) spent: &'a mut Spent,
+}
+
+impl Instance {
+    pub(super) fn new(host: Host, settings: &ServiceNow, rotation: Arc<dyn Rotation>) -> Result<Self, Error> {
+        let agent = settings.http.user_agent.clone().unwrap_or_else(|| concat!("tablesweep/", env!("CARGO_PKG_VERSION")).to_owned());
+        let mut builder = reqwest::Client::builder()
+            .user_agent(agent)
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(settings.http.connect_timeout)
+            .pool_idle_timeout(POOL_IDLE);
+        if let Some(proxy) = &settings.http.proxy {
+            builder = builder.proxy(super::proxy(proxy)?);
+        }
+        let http = builder.build().map_err(|error| Error::NoAnswer { detail: describe(&error) })?;
+        Ok(Self {
+            login: Login::new(host.clone(), http.clone(), settings.auth.clone(), rotation),
+            host,
+            url: settings.url.clone(),
+            http,
+            limiter: Limiter::new(settings.http.max_concurrent_requests, settings.http.adaptive_throttling),
+            retry: settings.retry,
+            request_timeout: settings.http.request_timeout,
+            max_response_bytes: settings.http.max_response_bytes as u64,
+        })
+    }
+
+    /// Gets `table` with these parameters, trying again as the retry keys and the allowance let it.
+    ///
+    /// # Errors
+    /// The last failure. [`Error::BudgetSpent`] if there was no time for another try.
+    pub(super) async fn get(&self, table: &str, parameters: &[(&str, String)], call: &mut Call<'_>) -> Result<Fetched, Error> {
+        let mut url = self.url.clone();
+        url.set_path(&format!("/api/now/table/{table}"));
+        url.query_pairs_mut().extend_pairs(parameters);
+        let begun = self.host.monotonic();
+        let mut attempt = 1;
+        loop {
+            let error = match self.attempt(&url, call).await {
+                Ok(fetched) => return Ok(fetched),
+                Err(error) => error,
+            };
+            let elapsed = self.host.monotonic().saturating_sub(begun);
+            if error.remedy() != Remedy::Again || attempt >= self.retry.max_attempts || elapsed >= self.retry.max_elapsed {
+                return Err(error);
+            }
+            let wait = self.wait(&error, attempt);
+            if !call.allowance.covers(wait) || elapsed + wait > self.retry.max_elapsed {
+                return Err(error);
+            }
+            tracing::warn!(table, attempt, wait_ms = wait.as_millis(), %error, "request failed, trying again");
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    /// The wait before the next try: what the instance asks for, else a random part of a doubling bound.
+    fn wait(&self, error: &Error, attempt: u32) -> Duration {
+        if let Error::RateLimited { wait_seconds: Some(seconds), .. } = error {
+            return Duration::from_secs(*seconds);
+        }
+        let bound = self.retry.initial_backoff.saturating_mul(1 << (attempt - 1).min(20)).min(self.retry.max_backoff);
+        Duration::from_millis(self.host.jitter(u64::try_from(bound.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// One try, and a second one with a renewed login if the first is refused.
+    async fn attempt(&self, url: &Url, call: &mut Call<'_>) -> Result<Fetched, Error> {
+        let _turn = self.limiter.turn().await;
+        let (credential, generation) = self.login.credential(call.allowance.timeout(self.request_timeout)).await?;
+        match self.send(url, &credential, call).await {
+            Err(refusal @ Error::Unauthorized { .. }) => {
+                self.login.refused(generation, refusal).await?;
+                let (renewed, _) = self.login.credential(call.allowance.timeout(self.request_timeout)).await?;
+                let again = self.send(url, &renewed, call).await;
+                if let Err(refusal @ Error::Unauthorized { .. }) = &again {
+                    self.login.refused_again(refusal).await;
+                }
+                again
+            }
+            other => other,
+        }
+    }
+
+    async fn send(&self, url: &Url, credential: &super::auth::Credential, call: &mut Call<'_>) -> Result<Fetched, Error> {
+        let timeout = call.allowance.timeout(self.request_timeout);
+        if timeout.is_zero() {
+            return Err(Error::BudgetSpent);
+        }
+        let cut_by_budget = timeout < self.request_timeout;
+        call.spent.requests += 1;
+        let work = self.exchange(url, credential, call);
+        match tokio::time::timeout(timeout, work).await {
+            Ok(done) => done,
+            Err(_) if cut_by_budget => Err(Error::BudgetSpent),
+            Err(_) => Err(Error::TimedOut { limit: call.limit, millis: timeout.as_millis() }),
+        }
+    }
+
+    async fn exchange(&self, url: &Url, credential: &super::auth::Credential, call: &mut Call<'_>) -> Result<Fetched, Error> {
+        let request = self.http.get(url.clone()).header(ACCEPT, "application/json").header(ACCEPT_ENCODING, "gzip");
+        let (sent_ms, begun) = (self.host.now_ms(), self.host.monotonic());
+        let answer = credential.apply(request).send().await.map_err(|error| Error::NoAnswer { detail: describe(&error) })?;
+        let elapsed = self.host.monotonic().saturating_sub(begun);
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            self.limiter.throttled();
+        } else {
+            self.limiter.answered();
+        }
+        let body = self.body(answer, &headers, call).await?;
+        refuse(status, &headers, &body, url)?;
+        call.admission.settle(body.len() as u64);
+        Ok(Fetched {
+            body,
+            total: header(&headers, "x-total-count").and_then(|text| text.trim().parse().ok()),
+            next_link: headers.get_all(LINK).iter().any(|link| link.to_str().is_ok_and(|link| link.contains("rel=\"next\""))),
+            date: headers.get(DATE).and_then(|date| date.to_str().ok()).and_then(epoch_seconds),
+            sent_ms,
+            elapsed_ms: i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX),
+            took: self.host.monotonic().saturating_sub(begun),
+        })
+    }
+
+    /// Reads the body, inflated, within its bounds.
+    async fn body(&self, mut answer: reqwest::Response, headers: &HeaderMap, call: &mut Call<'_>) -> Result<Bytes, Error> {
+        let gzip = header(headers, CONTENT_ENCODING.as_str()).is_some_and(|encoding| encoding.trim().eq_ignore_ascii_case("gzip"));
+        let cut = |error: &reqwest::Error| Error::Malformed { detail: format!("the body was cut: {}", describe(error)) };
+        let mut inflate = MultiGzDecoder::new(Vec::new());
+        let mut plain = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|error| cut(&error))? {
+            call.spent.bytes_in += chunk.len() as u64;
+            let length = if gzip {
+                inflate.write_all(&chunk).map_err(|error| Error::Malformed { detail: format!("the body is not gzip: {error}") })?;
+                inflate.get_ref().len() as u64
+            } else {
+                plain.extend_from_slice(&chunk);
+                plain.len() as u64
+            };
+            if length > self.max_response_bytes {
+                return Err(Error::TooLarge { limit: call.limit, most: self.max_response_bytes });
+            }
+            if !call.admission.grow_to(length) {
+                return Err(Error::Squeezed { limit: call.limit });
+            }
+        }
+        if gzip {
+            plain = inflate.finish().map_err(|error| Error::Malformed { detail: format!("the gzip body was cut: {error}") })?;
+        }
+        Ok(Bytes::from(plain))
+    }
+}
+
+/// Whether an answer holds rows; what it means if not.
+fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Result<(), Error> {
+    let content_type = header(headers, CONTENT_TYPE.as_str()).unwrap_or_default().to_owned();
+    let is_html = content_type.contains("html") || body.trim_ascii_start().starts_with(b"<");
+    let said = ErrorBody::find(body).text();
+    let code = status.as_u16();
+    Err(match code {
+        200 if is_html => Error::NotData { content_type, title: title(body) },
+        200 => return Ok(()),
+        202 => Error::Queued,
+        300..=399 => Error::Redirected { to: header(headers, LOCATION.as_str()).map_or_else(|| "nowhere".to_owned(), without_query) },
+        401 => Error::Unauthorized { detail: said },
+        403 => Error::Forbidden { detail: said },
+        400 if said.contains("Invalid table") => Error::TableMissing { status: code, detail: said },
+        404 => Error::TableMissing { status: code, detail: said },
+        400 | 414 | 431 if code != 400 || (is_html && mentions_length(body)) => Error::UrlTooLong { status: code, length: url.as_str().len() },
+        408 | 425 | 499 => Error::ServerError { status: code, detail: said },
+        429 => Error::RateLimited {
+            rule: header(headers, "x-ratelimit-rule").map(|rule| format!(", rule {rule}")).unwrap_or_default(),
+            wait_seconds: header(headers, RETRY_AFTER.as_str()).and_then(retry_after),
+        },
+        500..=599 if is_html => Error::NotData { content_type, title: format!("{code} {}", title(body)) },
+        500..=599 => Error::ServerError { status: code, detail: said },
+        _ => Error::Refused { status: code, detail: said },
+    })
+}
+
+fn mentions_length(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    text.contains("too large") || text.contains("too long")
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Seconds to wait; a date counts from the instance's own now only roughly, so at least a second.
+fn retry_after(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
+
+fn epoch_seconds(date: &str) -> Option<i64> {
+    let time = httpdate::parse_http_date(date).ok()?;
+    let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
+}
+
+/// An address without what may hold a secret.
+fn without_query(address: &str) -> String {
+    address.split(['?', '#']).next().unwrap_or_default().to_owned()
+}
+
+/// What a page for people calls itself.
+fn title(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(4096)]);
+    let lower = text.to_ascii_lowercase();
+    let found = lower.find("<title>").and_then(|start| lower[start..].find("</title>").map(|end| &text[start + 7..start + end]));
+    found.map_or_else(|| "no title".to_owned(), |title| title.trim().chars().take(80).collect())
+}
+
+/// A transport error and its causes, without the address: that may hold what nobody should read.
+pub(super) fn describe(error: &reqwest::Error) -> String {
+    use std::error::Error as _;
+    let kind = match error {
+        error if error.is_timeout() => "timed out",
+        error if error.is_connect() => "cannot connect",
+        error if error.is_body() || error.is_decode() => "the connection ended early",
+        _ => "the connection failed",
+    };
+    let mut text = kind.to_owned();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(status: u16, headers: &[(&'static str, &str)], body: &str) -> Option<&'static str> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().expect("a header value"));
+        }
+        let url = Url::parse("https://acme.service-now.com/api/now/table/incident?x=y").expect("a URL");
+        refuse(StatusCode::from_u16(status).expect("a status"), &map, body.as_bytes(), &url).err().map(|error| error.code())
+    }
+
+    #[test]
+    fn every_answer_of_an_instance_has_a_meaning() {
+        const HTML: &[(&str, &str)] = &[("content-type", "text/html;charset=UTF-8")];
+        for (status, headers, body, code) in [
+            (200, [].as_slice(), r#"{"result":[]}"#, None),
+            (200, HTML, "<html><title>Your instance is hibernating</title>", Some("Source.NotData")),
+            (200, &[], "  <!DOCTYPE html>", Some("Source.NotData")),
+            (202, &[], "{}", Some("Source.Unavailable")),
+            (302, &[("location", "https://login.example/x?secret=1")], "", Some("Source.Redirected")),
+            (400, &[], r#"{"error":{"message":"Invalid table nope","detail":null},"status":"failure"}"#, Some("Source.TableMissing")),
+            (400, &[], r#"{"error":{"message":"odd"}}"#, Some("Source.Refused")),
+            (400, HTML, "<h1>Request header is too large</h1>", Some("Source.UrlTooLong")),
+            (401, &[], "", Some("Source.Unauthorized")),
+            (403, &[], "", Some("Source.Forbidden")),
+            (404, &[], "", Some("Source.TableMissing")),
+            (406, &[], "", Some("Source.Refused")),
+            (414, &[], "", Some("Source.UrlTooLong")),
+            (425, &[], "", Some("Source.Unavailable")),
+            (429, &[], "", Some("Source.RateLimited")),
+            (503, &[], "", Some("Source.Unavailable")),
+            (503, HTML, "<title>Maintenance</title>", Some("Source.NotData")),
+        ] {
+            assert_eq!(verdict(status, headers, body), code, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn an_address_in_a_message_has_no_query() {
+        assert_eq!(without_query("https://login.example/x?token=1#a"), "https://login.example/x");
+    }
+}

@@ -1,0 +1,430 @@
+//! What to ask next, and what an answer means: the paging of a sweep without any I/O.
+//!
+//! The planner holds the cursor (T, S), the position of the last delivered row in the server's order, and goes
+//! on exactly there. It takes answers in and gives deliveries out; [`Planner::request`] and [`Planner::answer`]
+//! alternate. Four facts about the Table API shape it:
+//!
+//! * The row limit is applied before row access rules. A short page is not the end, and an empty one neither: only the
+//!   row count tells, or a row above the high-water mark. A page that is hidden whole is stepped over by halving the range until
+//!   the count fits one page.
+//! * Timestamps have one second of precision and thousands of rows can share one. A second is read in id order, in
+//!   the server's collation, which is never compared here.
+//! * Rows appear behind the cursor: late commits, updates within the cursor's second. The overlap before the cursor is read
+//!   again, in the same request while the dedup window says that it is small, else a page per sweep. Versions that were
+//!   delivered are dropped.
+//! * The clock that counts is the instance's. The high-water mark lies below its time when the request was sent; it is
+//!   lowered by what the answer says and never raised within a sweep.
+//!
+//! Each full page moves the cursor or delivers new rows, whatever the page size.
+
+mod forward;
+mod overlap;
+
+use std::collections::BTreeMap;
+
+use super::error::Error;
+use super::hidden::HiddenCount;
+use super::range::{CursorFields, Head, Range};
+use crate::cursor::Phase;
+use crate::source::SweepEnd;
+use crate::sweep::{Window, WindowChange};
+
+/// How a table is paged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Settings {
+    /// Seconds before the cursor that are read again.
+    pub(super) overlap: i64,
+    /// Seconds between the instance's clock and the high-water mark.
+    pub(super) lag: i64,
+    /// The poll interval in seconds, rounded up.
+    pub(super) poll: i64,
+    /// The most versions in the dedup window.
+    pub(super) window_limit: usize,
+    /// The cursor fields.
+    pub(super) fields: CursorFields,
+}
+
+/// The position of a row. An empty id is the position before the first row of the second.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct At {
+    pub(super) second: i64,
+    pub(super) id: String,
+}
+
+/// What is asked of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Projection {
+    /// All fields of the alias.
+    Whole,
+    /// The cursor fields and the modification count.
+    Versions,
+    /// As little as possible: only the count matters.
+    Count,
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Request {
+    pub(super) range: Range,
+    /// Only rows with one of these ids, if there are any.
+    pub(super) ids: Vec<String>,
+    pub(super) limit: u32,
+    pub(super) counted: bool,
+    pub(super) projection: Projection,
+}
+
+/// One answer. `R` is the row as it is delivered; the planner looks at its head only.
+#[derive(Debug, Clone)]
+pub(super) struct Answer<R> {
+    /// The visible rows, in the server's order.
+    pub(super) rows: Vec<(Head, R)>,
+    /// Rows without a readable cursor that the policy skips; they are visible and not delivered.
+    pub(super) skipped: u64,
+    /// `X-Total-Count`.
+    pub(super) total: Option<u64>,
+    /// Whether a `Link` to a next page came.
+    pub(super) next_link: bool,
+    /// The instance's time when it answered, in epoch seconds.
+    pub(super) date: Option<i64>,
+    /// The local time when the request was sent, in epoch milliseconds.
+    pub(super) sent_ms: i64,
+    /// From sending to the answer's head, in milliseconds.
+    pub(super) elapsed_ms: i64,
+}
+
+impl<R> Answer<R> {
+    /// The rows that the instance showed.
+    fn visible(&self) -> u64 {
+        self.rows.len() as u64 + self.skipped
+    }
+}
+
+/// What came out of one or more answers.
+#[derive(Debug, Clone)]
+pub(super) struct Delivery<R> {
+    pub(super) rows: Vec<(Head, R)>,
+    pub(super) suppressed: u64,
+    pub(super) skipped: u64,
+    pub(super) hidden: u64,
+    pub(super) cursor: At,
+    pub(super) window: WindowChange,
+    pub(super) swept_to: Option<i64>,
+    pub(super) phase: Phase,
+    pub(super) notes: BTreeMap<String, String>,
+    pub(super) end: Option<SweepEnd>,
+    pub(super) lag_seconds: i64,
+}
+
+/// The paging of one table.
+#[derive(Debug, Clone)]
+pub(super) struct Planner<R> {
+    settings: Settings,
+    cursor: At,
+    window: Window,
+    phase: Phase,
+    swept_to: Option<i64>,
+    /// The instance's clock less the local one, in milliseconds.
+    difference_ms: Option<i64>,
+    /// The instance's time as of the last answer, in epoch seconds.
+    instance_now: Option<i64>,
+    /// Where the re-read of a large overlap goes on.
+    reread: Option<At>,
+    /// Cursor and number of hidden rows of the last sweep, to recognise an unchanged table.
+    hidden_before: Option<String>,
+    /// The instance gives no count.
+    uncounted: bool,
+    page_size: u32,
+    rows_left: Option<u64>,
+    sweep: Option<Sweep<R>>,
+}
+
+/// A sweep that has begun.
+#[derive(Debug, Clone)]
+struct Sweep<R> {
+    /// The cursor at its start, from which the overlap is counted.
+    start: At,
+    /// The high-water mark, once it is known.
+    hi: Option<i64>,
+    /// The seconds of the overlap that are still to be read again.
+    pending: Option<(i64, i64)>,
+    /// Requests carry the count.
+    counting: bool,
+    /// Pages that did not end their range.
+    full_pages: u32,
+    first: bool,
+    hidden: HiddenCount,
+    step: Step<R>,
+}
+
+#[derive(Debug, Clone)]
+enum Step<R> {
+    /// A page of the forward part. `narrowed`: its upper bound lies below the high-water mark.
+    Page { range: Range, narrowed: bool },
+    /// The count of a short page that came without one.
+    Total(Box<Received<R>>),
+    /// The count from second `from` on, to tell new hidden rows from known ones.
+    NewHidden { from: i64, page: Box<Received<R>> },
+    /// Versions of a page of the overlap.
+    Versions { range: Range },
+    /// Unknown versions of that page, whole.
+    Unknown { range: Range, ids: Vec<String>, next: Option<At> },
+}
+
+/// An answer to a request for a page of the forward part.
+#[derive(Debug, Clone)]
+struct Received<R> {
+    range: Range,
+    narrowed: bool,
+    limit: u32,
+    answer: Answer<R>,
+}
+
+/// What an answer led to.
+#[derive(Debug, Clone)]
+pub(super) enum Outcome<R> {
+    /// Another request is needed first.
+    Continue,
+    /// A page.
+    Page(Box<Delivery<R>>),
+}
+
+/// What a planner starts from.
+#[derive(Debug, Clone)]
+pub(super) struct Start {
+    pub(super) cursor: At,
+    pub(super) window: Window,
+    pub(super) phase: Phase,
+    pub(super) swept_to: Option<i64>,
+    pub(super) difference_ms: Option<i64>,
+    pub(super) notes: BTreeMap<String, String>,
+    pub(super) page_size: u32,
+    pub(super) max_rows: Option<u64>,
+}
+
+impl<R: Clone> Planner<R> {
+    pub(super) fn new(settings: Settings, start: Start) -> Self {
+        let notes = &start.notes;
+        // A pass over the overlap that began before the window was lost has looked through the wrong window.
+        let reread = notes.get("reread").filter(|_| start.window.unknown_through().is_none()).and_then(|text| At::decode(text));
+        Self {
+            settings,
+            cursor: start.cursor,
+            phase: start.phase,
+            swept_to: start.swept_to,
+            difference_ms: start.difference_ms,
+            instance_now: None,
+            reread,
+            hidden_before: notes.get("hidden").cloned(),
+            uncounted: notes.contains_key("uncounted"),
+            window: start.window,
+            page_size: start.page_size.max(1),
+            rows_left: start.max_rows,
+            sweep: None,
+        }
+    }
+
+    /// The rows per page from now on.
+    pub(super) fn set_page_size(&mut self, rows: u32) {
+        self.page_size = rows.max(1);
+    }
+
+    pub(super) fn page_size(&self) -> u32 {
+        self.page_size
+    }
+
+    pub(super) fn difference_ms(&self) -> Option<i64> {
+        self.difference_ms
+    }
+
+    /// Whether the next request is the first of its sweep.
+    pub(super) fn is_first(&self) -> bool {
+        self.sweep.as_ref().is_none_or(|sweep| sweep.first)
+    }
+
+    /// The next request. `now_ms`: the local time, in epoch milliseconds.
+    pub(super) fn request(&mut self, now_ms: i64) -> Request {
+        let limit = self.limit();
+        let sweep = match self.sweep.take() {
+            Some(sweep) => sweep,
+            None => self.begin(now_ms),
+        };
+        let request = match &sweep.step {
+            Step::Page { range, .. } => {
+                Request { range: range.clone(), ids: Vec::new(), limit, counted: sweep.counting, projection: Projection::Whole }
+            }
+            Step::Total(page) => {
+                Request { range: page.range.clone(), ids: Vec::new(), limit: 1, counted: true, projection: Projection::Count }
+            }
+            Step::NewHidden { from, .. } => {
+                Request { range: Range::from(*from, sweep.hi), ids: Vec::new(), limit: 1, counted: true, projection: Projection::Count }
+            }
+            Step::Versions { range } => {
+                Request { range: range.clone(), ids: Vec::new(), limit: self.page_size, counted: true, projection: Projection::Versions }
+            }
+            Step::Unknown { range, ids, .. } => {
+                Request { range: range.clone(), ids: ids.clone(), limit: self.page_size, counted: false, projection: Projection::Whole }
+            }
+        };
+        self.sweep = Some(sweep);
+        request
+    }
+
+    /// Takes in the answer to `request`, the last one given.
+    ///
+    /// # Errors
+    /// The answer does not keep to the request.
+    pub(super) fn answer(&mut self, request: &Request, answer: Answer<R>) -> Result<Outcome<R>, Error> {
+        request.range.check(&answer.rows, request.limit, &self.settings.fields)?;
+        let Some(mut sweep) = self.sweep.take() else { return Ok(Outcome::Continue) };
+        self.read_clock(&mut sweep, &answer);
+        sweep.first = false;
+        let step = std::mem::replace(&mut sweep.step, Step::Page { range: Range::from(0, None), narrowed: false });
+        match step {
+            Step::Page { range, narrowed } => {
+                let page = Received { range, narrowed, limit: request.limit, answer };
+                self.page(sweep, page, request.counted)
+            }
+            Step::Total(mut page) => {
+                self.uncounted = answer.total.is_none();
+                page.answer.total = answer.total;
+                self.counted_page(sweep, *page)
+            }
+            Step::NewHidden { from, page } => {
+                sweep.hidden.open(answer.total.unwrap_or(0), from, false);
+                self.evaluate(sweep, *page, true)
+            }
+            Step::Versions { range } => Ok(self.versions(sweep, range, request.limit, &answer)),
+            Step::Unknown { next, .. } => Ok(self.unknown(sweep, next, answer)),
+        }
+    }
+
+    fn limit(&self) -> u32 {
+        self.rows_left.map_or(self.page_size, |left| u32::try_from(left.max(1)).unwrap_or(u32::MAX).min(self.page_size))
+    }
+
+    /// Begins a sweep: chooses the first request.
+    fn begin(&self, now_ms: i64) -> Sweep<R> {
+        let At { second, id } = &self.cursor;
+        let hi = self.difference_ms.map(|difference| now_ms.saturating_add(difference).div_euclid(1000) - self.settings.lag);
+        let overlap_from = second.saturating_sub(self.settings.overlap).max(self.window.from()).min(*second);
+        let (range, pending) = if self.window.unknown_through().is_none() && self.is_less_than_half(self.window.count_from(overlap_from)) {
+            (Range::from(overlap_from, hi), None)
+        } else if id.is_empty() || (self.window.knows(*second) && self.is_less_than_half(self.window.count_from(*second))) {
+            (Range::from(*second, hi), (overlap_from < *second).then_some((overlap_from, *second - 1)))
+        } else {
+            (Range::rest_of(*second, id), Some((overlap_from, *second)))
+        };
+        Sweep {
+            start: self.cursor.clone(),
+            hi,
+            pending,
+            counting: self.phase == Phase::Stream,
+            full_pages: 0,
+            first: true,
+            hidden: HiddenCount::default(),
+            step: Step::Page { range, narrowed: false },
+        }
+    }
+
+    fn is_less_than_half(&self, rows: usize) -> bool {
+        rows.saturating_mul(2) < self.limit() as usize
+    }
+
+    /// Lowers the high-water mark by what the answer says of the instance's clock.
+    fn read_clock(&mut self, sweep: &mut Sweep<R>, answer: &Answer<R>) {
+        let received_ms = answer.sent_ms.saturating_add(answer.elapsed_ms);
+        if let Some(date) = answer.date {
+            self.instance_now = Some(date);
+            self.difference_ms = Some(date.saturating_mul(1000).saturating_sub(received_ms));
+        }
+        // Without a Date the local clock has to do, corrected by what was last known of the instance's.
+        let sent = match answer.date {
+            Some(date) => date.saturating_mul(1000).saturating_sub(answer.elapsed_ms),
+            None => answer.sent_ms.saturating_add(self.difference_ms.unwrap_or(0)),
+        };
+        let mark = sent.div_euclid(1000).saturating_sub(self.settings.lag);
+        sweep.hi = Some(sweep.hi.map_or(mark, |hi| hi.min(mark)));
+        if self.instance_now.is_none() {
+            self.instance_now = Some(sent.div_euclid(1000));
+        }
+    }
+
+    /// The last step of a sweep: says whether the table is caught up.
+    fn end(&mut self, sweep: &Sweep<R>) -> SweepEnd {
+        let now = self.instance_now.unwrap_or(i64::MAX);
+        let recent = sweep.hi.is_some_and(|hi| hi >= now.saturating_sub(self.settings.lag).saturating_sub(self.settings.poll));
+        let caught_up = recent || sweep.full_pages <= 1;
+        self.phase = if caught_up { Phase::Stream } else { Phase::Backfill };
+        SweepEnd { caught_up }
+    }
+
+    fn deliver(&mut self, parts: Parts<R>) -> Outcome<R> {
+        let now = self.instance_now.unwrap_or(self.cursor.second);
+        let reached = if parts.end.is_some() { self.swept_to.unwrap_or(self.cursor.second) } else { self.cursor.second };
+        if let Some(left) = &mut self.rows_left {
+            *left = left.saturating_sub(parts.rows.len() as u64);
+        }
+        Outcome::Page(Box::new(Delivery {
+            rows: parts.rows,
+            suppressed: parts.suppressed,
+            skipped: parts.skipped,
+            hidden: parts.hidden,
+            cursor: self.cursor.clone(),
+            window: parts.window,
+            swept_to: if parts.end.is_some() { self.swept_to } else { None },
+            phase: self.phase,
+            notes: self.notes(),
+            end: parts.end,
+            lag_seconds: now.saturating_sub(reached).max(0),
+        }))
+    }
+
+    fn notes(&self) -> BTreeMap<String, String> {
+        let mut notes = BTreeMap::new();
+        if let Some(reread) = &self.reread {
+            notes.insert("reread".to_owned(), reread.encode());
+        }
+        if let Some(hidden) = &self.hidden_before {
+            notes.insert("hidden".to_owned(), hidden.clone());
+        }
+        if self.uncounted {
+            notes.insert("uncounted".to_owned(), "true".to_owned());
+        }
+        notes
+    }
+
+    /// What a page of delivered rows does to the window. With a re-read still pending the versions of its seconds stay.
+    fn window_change(&mut self, rows: &[(Head, R)], sweep: &Sweep<R>) -> WindowChange {
+        let oldest = if sweep.pending.is_some() { sweep.start.second.min(self.cursor.second) } else { self.cursor.second };
+        let keep_from = oldest.saturating_sub(self.settings.overlap);
+        let delivered = rows.iter().filter(|(head, _)| head.second >= keep_from).map(|(head, _)| (head.second, head.version())).collect();
+        let change =
+            WindowChange { delivered, forget_before: Some(keep_from), limit: self.settings.window_limit.max(1), refilled: false };
+        self.window.apply(&change);
+        change
+    }
+}
+
+/// What a delivery is made of, beside the planner's own state.
+struct Parts<R> {
+    rows: Vec<(Head, R)>,
+    suppressed: u64,
+    skipped: u64,
+    hidden: u64,
+    window: WindowChange,
+    end: Option<SweepEnd>,
+}
+
+impl At {
+    fn encode(&self) -> String {
+        format!("{}|{}", self.second, self.id)
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let (second, id) = text.split_once('|')?;
+        Some(Self { second: second.parse().ok()?, id: id.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

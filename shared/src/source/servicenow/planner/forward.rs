@@ -1,0 +1,267 @@
+//! The forward part of a sweep: from the cursor to the high-water mark.
+
+use super::super::error::Error;
+use super::super::range::{Head, Range};
+use super::super::time;
+use super::{At, Outcome, Parts, Planner, Received, Step, Sweep};
+
+/// A page with fewer visible rows than this is not taken for one that the instance cut to a limit of its own.
+const SMALLEST_CLAMP: u64 = 100;
+
+/// What a page turned out to be.
+struct Page<R> {
+    range: Range,
+    narrowed: bool,
+    limit: u32,
+    /// New rows, in order.
+    new: Vec<(Head, R)>,
+    suppressed: u64,
+    skipped: u64,
+    /// No row came whose position can be read.
+    is_blank: bool,
+    /// The last row within the high-water mark, and whether the cursor's own row came before it or is it.
+    last: Option<(Head, bool)>,
+    /// The range holds nothing beyond this page.
+    is_last: bool,
+    /// The answer covers the range to its end.
+    fits: bool,
+}
+
+impl<R: Clone> Planner<R> {
+    /// An answer to a request for a page; `counted` if the request asked for the count.
+    pub(super) fn page(&mut self, mut sweep: Sweep<R>, page: Received<R>, counted: bool) -> Result<Outcome<R>, Error> {
+        let answer = &page.answer;
+        if counted {
+            self.uncounted = answer.total.is_none();
+        }
+        let short = answer.visible() < u64::from(page.limit);
+        let above = answer.rows.last().is_some_and(|(head, _)| sweep.hi.is_some_and(|hi| head.second > hi));
+        if short && !above && answer.total.is_none() && !self.uncounted {
+            sweep.counting = true;
+            sweep.step = Step::Total(Box::new(page));
+            self.sweep = Some(sweep);
+            return Ok(Outcome::Continue);
+        }
+        self.counted_page(sweep, page)
+    }
+
+    /// A page whose count, if it needs one, is known: opens the count of hidden rows where there are any.
+    pub(super) fn counted_page(&mut self, mut sweep: Sweep<R>, page: Received<R>) -> Result<Outcome<R>, Error> {
+        let Received { range, narrowed, limit, answer } = &page;
+        let visible = answer.visible();
+        let hidden = answer.total.map_or(0, |total| total.saturating_sub(visible));
+        // Whether hidden rows exist shows only where the limit did not cut visible ones off.
+        if hidden == 0 || visible >= u64::from(*limit) || *narrowed || !sweep.hidden.is_closed() {
+            return self.evaluate(sweep, page, false);
+        }
+        let total = answer.total.unwrap_or(0);
+        let first = range.first_second();
+        let unseen_from = self.swept_to.map_or(first, |swept| swept.saturating_add(1));
+        match range {
+            Range::Second { through: Some(_), .. } => self.evaluate(sweep, page, false),
+            Range::Second { .. } => {
+                sweep.hidden.open(total, first, true);
+                self.evaluate(sweep, page, true)
+            }
+            Range::Seconds { .. } if first >= unseen_from => {
+                sweep.hidden.open(total, first, false);
+                self.evaluate(sweep, page, true)
+            }
+            Range::Seconds { .. } => {
+                // A part of the range was read by earlier sweeps, and hidden rows in it were reported then.
+                let sight = format!("{}|{hidden}", self.cursor.encode());
+                let unchanged = self.hidden_before.replace(sight.clone()).is_some_and(|before| before == sight);
+                if unchanged || sweep.hi.is_none_or(|hi| hi < unseen_from) {
+                    sweep.hidden.set_known();
+                    return self.evaluate(sweep, page, false);
+                }
+                sweep.step = Step::NewHidden { from: unseen_from, page: Box::new(page) };
+                self.sweep = Some(sweep);
+                Ok(Outcome::Continue)
+            }
+        }
+    }
+
+    /// What the page delivers, where the cursor stands after it, and what to ask next. `opens`: the count of hidden rows
+    /// was opened with this page, so that all of its rows belong to it.
+    pub(super) fn evaluate(&mut self, mut sweep: Sweep<R>, page: Received<R>, opens: bool) -> Result<Outcome<R>, Error> {
+        let total = page.answer.total;
+        if opens {
+            let skipped = std::iter::repeat_n(i64::MAX, usize::try_from(page.answer.skipped).unwrap_or(usize::MAX));
+            sweep.hidden.saw(page.answer.rows.iter().map(|(head, _)| head.second).chain(skipped));
+        }
+        let page = self.sift(&sweep, page);
+        if !opens {
+            sweep.hidden.saw(page.new.iter().map(|(head, _)| head.second));
+        }
+        let before = self.cursor.clone();
+        self.move_cursor(&page);
+        let mut window = self.window_change(&page.new, &sweep);
+        sweep.full_pages += u32::from(!page.is_last);
+        let next = self.next_range(&mut sweep, &page, before != self.cursor)?;
+        let hidden = hidden_passed(&mut sweep, &page, if opens { None } else { total }, next.is_none());
+        let nothing = page.new.is_empty() && page.suppressed + page.skipped + hidden == 0 && before == self.cursor;
+        let mut end = None;
+        match next {
+            Some((range, narrowed)) => sweep.step = Step::Page { range, narrowed },
+            None => {
+                self.swept_to = self.swept_to.max(sweep.hi);
+                match self.overlap_step(&mut sweep) {
+                    Some(step) => sweep.step = step,
+                    None => {
+                        end = Some(self.end(&sweep));
+                        window = self.settle_window(window);
+                    }
+                }
+            }
+        }
+        if end.is_none() {
+            self.sweep = Some(sweep);
+            if nothing {
+                return Ok(Outcome::Continue);
+            }
+        }
+        Ok(self.deliver(Parts { rows: page.new, suppressed: page.suppressed, skipped: page.skipped, hidden, window, end }))
+    }
+
+    /// Sorts the rows of an answer: above the high-water mark, delivered before, new.
+    fn sift(&mut self, sweep: &Sweep<R>, received: Received<R>) -> Page<R> {
+        let Received { range, narrowed, limit, answer } = received;
+        let hi = sweep.hi.unwrap_or(i64::MAX);
+        let visible = answer.visible();
+        let is_blank = answer.rows.is_empty();
+        let fits = match answer.total {
+            // An instance that cuts pages to a limit of its own shows fewer rows than it counts and than were asked for.
+            Some(total) => total <= u64::from(limit) && !answer.next_link && !(visible < total && visible >= SMALLEST_CLAMP),
+            None => self.uncounted && visible == 0 && !answer.next_link,
+        };
+        let mut page =
+            Page { range, narrowed, limit, new: Vec::new(), suppressed: 0, skipped: answer.skipped, is_blank, last: None, is_last: false, fits };
+        let (mut above, mut cut, mut passed_own) = (false, false, false);
+        for (head, row) in answer.rows {
+            above = head.second > hi;
+            let delivered = !above && self.window.has_second(head.second) && self.window.contains(head.second, &head.version());
+            cut = !delivered && !above && self.rows_left.is_some_and(|left| page.new.len() as u64 >= left);
+            if above || cut {
+                break;
+            }
+            passed_own |= head.second == self.cursor.second && head.id == self.cursor.id;
+            page.last = Some((head.clone(), passed_own));
+            if delivered {
+                page.suppressed += 1;
+            } else {
+                page.new.push((head, row));
+            }
+        }
+        page.is_last = !cut && (page.fits || above);
+        page
+    }
+
+    /// The cursor goes to the last row of the page, as far as that is known to lie after it.
+    fn move_cursor(&mut self, page: &Page<R>) {
+        let Some((last, passed_own)) = &page.last else { return };
+        let after = match &page.range {
+            Range::Second { .. } => true,
+            Range::Seconds { .. } => {
+                last.second > self.cursor.second || (last.second == self.cursor.second && (self.cursor.id.is_empty() || *passed_own))
+            }
+        };
+        if after {
+            self.cursor = At { second: last.second, id: last.id.clone() };
+        }
+    }
+
+    /// The next range of the forward part and whether it is narrowed; `None` if the part is done.
+    fn next_range(&mut self, sweep: &mut Sweep<R>, page: &Page<R>, moved: bool) -> Result<Option<(Range, bool)>, Error> {
+        let hi = sweep.hi;
+        if page.is_blank && !page.is_last {
+            return narrower(&page.range, hi, page.limit).map(Some);
+        }
+        match &page.range {
+            Range::Second { at, through: Some(through), after } if page.fits && page.is_last => {
+                // Everything up to `through` has been read: the position is proven.
+                self.cursor = At { second: *at, id: through.clone() };
+                let width = prefix(through).saturating_sub(prefix(after));
+                Ok(Some((Range::Second { at: *at, after: through.clone(), through: widened(through, width) }, false)))
+            }
+            Range::Second { at, .. } if page.is_last => Ok(Some((Range::after(*at, hi), false))),
+            Range::Second { at, .. } => Ok(Some((Range::rest_of(*at, &self.cursor.id), false))),
+            Range::Seconds { to: Some(to), .. } if page.narrowed && page.fits && page.is_last => {
+                let next = to.saturating_add(1);
+                if next > self.cursor.second {
+                    self.cursor = At { second: next, id: String::new() };
+                }
+                let width = next.saturating_sub(page.range.first_second()).saturating_mul(2);
+                let upper = hi.map(|hi| hi.min(next.saturating_add(width)));
+                Ok(Some((Range::from(next, upper), upper != hi)))
+            }
+            Range::Seconds { .. } if page.is_last => Ok(None),
+            Range::Seconds { .. } => Ok(Some((self.after_seconds(sweep, page, moved), false))),
+        }
+    }
+
+    /// After a page of whole seconds that is not the last one.
+    fn after_seconds(&self, sweep: &mut Sweep<R>, page: &Page<R>, moved: bool) -> Range {
+        let At { second, id } = &self.cursor;
+        if !moved && page.range.first_second() <= *second {
+            // The page ended before the cursor's own row was passed: the rest of the overlap is read later.
+            let from = page.range.first_second().min(*second);
+            sweep.pending = Some(sweep.pending.map_or((from, *second), |(before, to)| (before.min(from), to.max(*second))));
+        }
+        let known = self.window.knows(*second) && self.is_less_than_half(self.window.count_at(*second));
+        if id.is_empty() || (known && !page.new.is_empty() && moved) {
+            Range::from(*second, sweep.hi)
+        } else {
+            Range::rest_of(*second, id)
+        }
+    }
+}
+
+/// The hidden rows that the sweep passed with this page. `total`: what a later page than the opening one counted.
+fn hidden_passed<R>(sweep: &mut Sweep<R>, page: &Page<R>, total: Option<u64>, done: bool) -> u64 {
+    let mut hidden = 0;
+    if let (Some(total), Range::Seconds { .. }, false) = (total, &page.range, page.narrowed) {
+        hidden += sweep.hidden.ahead(total, page.suppressed);
+    }
+    if let (Range::Second { through: None, .. }, true) = (&page.range, page.is_last) {
+        hidden += sweep.hidden.second_ends();
+    }
+    if done {
+        hidden += sweep.hidden.sweep_ends();
+    }
+    hidden
+}
+
+/// A smaller range from the same position on, for one whose first page is hidden whole.
+fn narrower(range: &Range, hi: Option<i64>, limit: u32) -> Result<(Range, bool), Error> {
+    let first = range.first_second();
+    match range {
+        Range::Seconds { to, .. } => {
+            let upper = to.or(hi).unwrap_or(first);
+            if first >= upper {
+                return Ok((Range::rest_of(first, ""), false));
+            }
+            Ok((Range::from(first, Some(first + (upper - first) / 2)), true))
+        }
+        Range::Second { at, after, through } => {
+            let low = prefix(after);
+            let high = through.as_deref().map_or(u128::MAX, prefix);
+            let middle = low + (high.saturating_sub(low)) / 2;
+            if middle <= low {
+                return Err(Error::HiddenBlock { limit, second: time::format(*at) });
+            }
+            Ok((Range::Second { at: *at, after: after.clone(), through: Some(format!("{middle:032x}")) }, false))
+        }
+    }
+}
+
+/// The id as a number, as far as it is hexadecimal: 32 digits, the missing ones zero.
+fn prefix(id: &str) -> u128 {
+    let digits: String = id.chars().take_while(char::is_ascii_hexdigit).take(32).collect();
+    u128::from_str_radix(&format!("{digits:0<32}"), 16).unwrap_or(0)
+}
+
+/// The upper bound of twice the width beyond `id`; none where that reaches past the hexadecimal ids.
+fn widened(id: &str, width: u128) -> Option<String> {
+    prefix(id).checked_add(width.saturating_mul(2)).filter(|upper| *upper < u128::MAX).map(|upper| format!("{upper:032x}"))
+}

@@ -1,0 +1,238 @@
+//! The planner driven over HTTP: pages within the allowance, smaller ones where large ones do not work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::SnowTable;
+use super::answer::Reading;
+use super::error::{Error, Remedy};
+use super::http::{Call, Fetched, Instance};
+use super::keys::DisplayValue;
+use super::planner::{Answer, At, Delivery, Outcome, Planner, Projection, Request, Start};
+use super::range::{CursorFields, encoded, escape};
+use super::{keys, position};
+use crate::failure::Failure;
+use crate::source::{Checkpoint, Page, Resume, Row, Spent, TableSweep};
+use crate::sweep::{Admission, Allowance, Window};
+
+/// The room asked for before the first page, whose size is not known.
+const FIRST_PAGE: u64 = 8 << 20;
+
+/// Good full pages in a row after which a page size that was lowered is doubled.
+const GOOD_PAGES: u32 = 4;
+
+/// Sweeps of one table.
+pub(super) struct Session {
+    instance: Arc<Instance>,
+    table: keys::Table,
+    reading: Reading,
+    planner: Planner<Bytes>,
+    window: Window,
+    identity: (String, String),
+    configured: u32,
+    good_pages: u32,
+    /// How long the last request for a page took.
+    last_took: Duration,
+    /// The room to ask for: half as much again as the last page.
+    estimate: u64,
+    spent: Spent,
+}
+
+impl Session {
+    pub(super) fn new(table: &SnowTable, from: Resume, cursor: At, window: Window) -> Self {
+        let start = Start {
+            cursor,
+            window: window.clone(),
+            phase: from.progress.phase,
+            swept_to: from.progress.swept_to_ms.map(|ms| ms.div_euclid(1000)),
+            difference_ms: from.progress.clock_difference_ms,
+            notes: from.progress.notes,
+            page_size: from.page_size,
+            max_rows: from.max_rows,
+        };
+        Self {
+            instance: Arc::clone(&table.instance),
+            table: table.table.clone(),
+            reading: Reading { fields: table.fields(), display: table.table.display_value, bad_row: table.settings.bad_row },
+            planner: Planner::new(table.planning(), start),
+            window,
+            identity: (table.identity.connector.clone(), table.identity.alias.clone()),
+            configured: table.table.batch_size,
+            good_pages: 0,
+            last_took: Duration::ZERO,
+            estimate: FIRST_PAGE,
+            spent: Spent::default(),
+        }
+    }
+
+    /// Asks until an answer leads to a page. `None`: the time is over.
+    async fn page(&mut self, allowance: &Allowance) -> Result<Option<Page>, Error> {
+        loop {
+            let is_first = self.planner.is_first();
+            if !is_first && !allowance.covers(self.last_took) {
+                return Ok(None);
+            }
+            let request = self.planner.request(allowance.host().now_ms());
+            let Some(admission) = allowance.admit(self.estimate).await else { return Ok(None) };
+            let (fetched, answer) = match self.ask(&request, allowance, &admission).await {
+                Ok(good) => good,
+                // Only a sweep's first request had all the time there was: if even that is not enough, the page is too big.
+                Err(Error::BudgetSpent) if is_first && allowance.left().is_some_and(|left| left.is_zero()) => {
+                    self.shrink("it did not come within the time of an invocation");
+                    return Ok(None);
+                }
+                Err(Error::BudgetSpent) => return Ok(None),
+                Err(error) if error.remedy() == Remedy::Smaller && self.planner.page_size() > 1 => {
+                    self.shrink(&error.to_string());
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            self.learn(&request, &fetched, &answer);
+            if let Outcome::Page(delivery) = self.planner.answer(&request, answer)? {
+                return Ok(Some(self.finish(*delivery, fetched.sent_ms, admission)));
+            }
+        }
+    }
+
+    async fn ask(&mut self, request: &Request, allowance: &Allowance, admission: &Admission) -> Result<(Fetched, Answer<Bytes>), Error> {
+        let parameters = self.parameters(request);
+        let mut call = Call { allowance, admission, limit: request.limit, spent: &mut self.spent };
+        let fetched = self.instance.get(&self.table.name, &parameters, &mut call).await?;
+        let rows = if request.projection == Projection::Count {
+            // The rows do not matter, and without their fields they could not be read.
+            super::answer::Rows { rows: Vec::new(), skipped: 0 }
+        } else {
+            self.reading(request.projection).rows(&fetched.body, request.limit)?
+        };
+        let answer = Answer {
+            rows: rows.rows,
+            skipped: rows.skipped,
+            total: fetched.total,
+            next_link: fetched.next_link,
+            date: fetched.date,
+            sent_ms: fetched.sent_ms,
+            elapsed_ms: fetched.elapsed_ms,
+        };
+        Ok((fetched, answer))
+    }
+
+    fn reading(&self, projection: Projection) -> Reading {
+        let display = if projection == Projection::Versions { DisplayValue::False } else { self.reading.display };
+        Reading { display, ..self.reading.clone() }
+    }
+
+    /// The request's parameters.
+    fn parameters(&self, request: &Request) -> Vec<(&'static str, String)> {
+        let fields = &self.reading.fields;
+        let mut terms = request.range.terms(fields);
+        if !request.ids.is_empty() {
+            let ids: Vec<String> = request.ids.iter().map(|id| escape(id)).collect();
+            terms.push_str(&format!("^{}IN{}", fields.id, ids.join(",")));
+        }
+        let mut parameters = vec![
+            ("sysparm_query", encoded(&self.table.query, &terms, fields)),
+            ("sysparm_limit", request.limit.to_string()),
+            ("sysparm_no_count", (!request.counted).to_string()),
+            ("sysparm_exclude_reference_link", self.table.exclude_reference_link.to_string()),
+        ];
+        let display = match self.reading.display {
+            // Display values come with the raw ones, so that the cursor stays readable.
+            DisplayValue::True | DisplayValue::All if request.projection == Projection::Whole => "all",
+            _ => "false",
+        };
+        parameters.push(("sysparm_display_value", display.to_owned()));
+        if let Some(fields) = self.projected(request.projection, fields) {
+            parameters.push(("sysparm_fields", fields));
+        }
+        if !self.table.query_domain {
+            parameters.push(("sysparm_query_no_domain", "true".to_owned()));
+        }
+        if let Some(category) = &self.table.query_category {
+            parameters.push(("sysparm_query_category", category.clone()));
+        }
+        parameters
+    }
+
+    fn projected(&self, projection: Projection, cursor: &CursorFields) -> Option<String> {
+        match projection {
+            Projection::Whole => self.table.fields.as_ref().map(|fields| fields.join(",")),
+            Projection::Versions => Some([cursor.id.as_str(), &cursor.timestamp, &cursor.mod_count].join(",")),
+            Projection::Count => Some(cursor.id.clone()),
+        }
+    }
+
+    fn shrink(&mut self, why: &str) {
+        let smaller = (self.planner.page_size() / 2).max(1);
+        tracing::warn!(connector = self.identity.0, table = self.identity.1, rows = smaller, why, "asking for smaller pages");
+        self.planner.set_page_size(smaller);
+        self.good_pages = 0;
+    }
+
+    /// What a good answer teaches about the next request.
+    fn learn(&mut self, request: &Request, fetched: &Fetched, answer: &Answer<Bytes>) {
+        if request.projection != Projection::Whole {
+            return;
+        }
+        self.last_took = fetched.took;
+        let size = fetched.body.len() as u64;
+        self.estimate = (size + size / 2).max(64 << 10);
+        if answer.rows.len() < request.limit as usize {
+            return;
+        }
+        self.good_pages += 1;
+        if self.good_pages >= GOOD_PAGES && self.planner.page_size() < self.configured {
+            self.planner.set_page_size(self.planner.page_size().saturating_mul(2).min(self.configured));
+            self.good_pages = 0;
+        }
+    }
+
+    fn finish(&self, delivery: Delivery<Bytes>, extracted_at_ms: i64, admission: Admission) -> Page {
+        let page_size = self.planner.page_size();
+        Page {
+            rows: delivery
+                .rows
+                .into_iter()
+                .map(|(head, value)| Row { key: Bytes::from(head.id), value, timestamp_ms: Some(head.second.saturating_mul(1000)) })
+                .collect(),
+            extracted_at_ms,
+            checkpoint: Checkpoint {
+                cursor: Some(position(&delivery.cursor)),
+                window: delivery.window,
+                swept_to_ms: delivery.swept_to.map(|second| second.saturating_mul(1000)),
+                phase: delivery.phase,
+                page_size: (page_size != self.configured).then_some(page_size),
+                clock_difference_ms: self.planner.difference_ms(),
+                notes: delivery.notes,
+            },
+            end: delivery.end,
+            suppressed: delivery.suppressed,
+            skipped: delivery.skipped,
+            hidden: delivery.hidden,
+            lag_seconds: Some(delivery.lag_seconds),
+            admission: Some(Arc::new(admission)),
+        }
+    }
+
+    fn failure(&self, error: &Error) -> Failure {
+        error.of(&self.identity.0, &self.identity.1, &self.table.name)
+    }
+}
+
+#[async_trait]
+impl TableSweep for Session {
+    async fn next_page(&mut self, allowance: &Allowance) -> Result<Option<Page>, Failure> {
+        self.page(allowance).await.map_err(|error| self.failure(&error))
+    }
+
+    fn spent(&mut self) -> Spent {
+        std::mem::take(&mut self.spent)
+    }
+
+    fn window(&self) -> Option<Window> {
+        Some(self.window.clone())
+    }
+}

@@ -1,0 +1,31 @@
+//! The engine: one bounded sweep per table.
+//!
+//! ```text
+//! acquire lease + read cursor -> for each page: convert -> send -> all acks -> commit cursor -> ... -> release
+//! ```
+//!
+//! Whatever must be right whatever happens is a plain value with events in and effects out, and does no I/O: the
+//! [`Pipeline`] decides when a page is fetched, sent and committed, the [`Window`] knows what was delivered, the
+//! [`Held`] lease what its holder may still do. [`Engine`] carries their effects out over the traits of source, sink and
+//! cursor store. It knows none of their implementations.
+//!
+//! Tables run side by side and share a byte budget and nothing else: a slow, broken or huge one delays no other.
+
+mod allowance;
+mod bytes;
+mod engine;
+mod instance;
+mod lease;
+mod pipeline;
+mod report;
+mod table;
+mod window;
+mod window_store;
+
+pub use allowance::Allowance;
+pub use bytes::{Admission, ByteBudget};
+pub use engine::{Engine, Job, Run};
+pub use lease::{Held, LeasePlan};
+pub use pipeline::{Effect, Event, Pipeline, UNCOMMITTED};
+pub use report::{Mode, Outcome, Reason, SweepReport, TableReport};
+pub use window::{Version, Window, WindowChange};

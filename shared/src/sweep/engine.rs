@@ -1,0 +1,125 @@
+//! Tables side by side, within one budget.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::bytes::ByteBudget;
+use super::instance::Instances;
+use super::lease::LeasePlan;
+use super::report::{Mode, Outcome, Reason, TableReport};
+use super::table;
+use crate::cursor::CursorStore;
+use crate::failure::{Failure, Retry};
+use crate::host::Host;
+use crate::record::Shape;
+use crate::sink::Sink;
+use crate::source::Table;
+
+/// Time for the last commit and the release, beside the sink's message timeout.
+const COMMIT_RESERVE: Duration = Duration::from_secs(3);
+
+/// What sweeps need, built once per process.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    /// The machine.
+    pub host: Host,
+    /// Where cursors are kept.
+    pub store: Arc<dyn CursorStore>,
+    /// What bounds the memory for pages.
+    pub bytes: Arc<ByteBudget>,
+}
+
+/// One table to sweep.
+#[derive(Clone)]
+pub struct Job {
+    /// The table.
+    pub table: Arc<dyn Table>,
+    /// What its records look like.
+    pub shape: Arc<Shape>,
+    /// Where its records go.
+    pub sink: Arc<dyn Sink>,
+}
+
+impl Job {
+    /// How long before the end of an invocation the last page must have been fetched.
+    pub(super) fn reserve(&self) -> Duration {
+        self.sink.message_timeout() + COMMIT_RESERVE
+    }
+}
+
+/// One invocation.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// How far to go.
+    pub mode: Mode,
+    /// Whether a schedule started this: then a table that is not due, or parked until later, is left alone.
+    pub scheduled: bool,
+    /// The monotonic moment at which the invocation must have ended; `None` leaves time open.
+    pub deadline: Option<Duration>,
+    /// The most rows to deliver per table.
+    pub max_rows: Option<u64>,
+    /// How leases are held.
+    pub lease: LeasePlan,
+    /// Becomes true when the invocation is to drain and end.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Engine {
+    /// Sweeps the tables side by side and reports each, in the order of connector and alias.
+    ///
+    /// A failure of one table is part of its report and touches no other, with one exception: what the instance refuses
+    /// to a whole account is kept once per instance and asked once.
+    pub async fn run(&self, jobs: Vec<Job>, run: &Run) -> Vec<TableReport> {
+        let instances = Instances::load(self, &jobs, run).await;
+        let mut reports = BTreeMap::new();
+        let mut tasks = JoinSet::new();
+        let mut names = BTreeMap::new();
+        for job in jobs {
+            let identity = job.table.identity().clone();
+            let name = (identity.connector.clone(), identity.alias.clone());
+            if let Some(failure) = instances.refuses(&identity.instance) {
+                let mut report = TableReport::new(&name.0, &name.1);
+                report.outcome = Outcome::Parked;
+                report.reason = Some(Reason::from(&failure));
+                reports.insert(name, report);
+                continue;
+            }
+            let task = tasks.spawn(table::sweep(self.clone(), job, run.clone()));
+            names.insert(task.id(), (name, identity.instance));
+        }
+        let mut verdicts = BTreeMap::new();
+        while let Some(joined) = tasks.join_next_with_id().await {
+            let (id, swept) = match joined {
+                Ok((id, swept)) => (id, Ok(swept)),
+                Err(error) => (error.id(), Err(error)),
+            };
+            let Some((name, instance)) = names.remove(&id) else { continue };
+            let report = match swept {
+                Ok(swept) => {
+                    instances.note(&mut verdicts, instance, swept.instance_verdict);
+                    swept.report
+                }
+                Err(error) => panicked(&name, &error),
+            };
+            reports.insert(name, report);
+        }
+        instances.store(self, verdicts).await;
+        reports.into_values().collect()
+    }
+}
+
+/// A defect of this program in one table must not take the others with it.
+fn panicked((connector, table): &(String, String), error: &tokio::task::JoinError) -> TableReport {
+    let failure = Failure::new(
+        "Sweep.Panicked",
+        Retry::NextTick,
+        format!("the sweep of {connector}/{table} ended by a defect of this program: {error}; please report it"),
+    );
+    let mut report = TableReport::new(connector, table);
+    report.reason = Some(Reason::from(&failure));
+    report
+}

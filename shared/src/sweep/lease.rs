@@ -1,0 +1,90 @@
+//! What the holder of a lease knows of it, and what it may do with that knowledge.
+
+use std::time::Duration;
+
+use crate::cursor::{Hold, Item};
+
+/// How long the leases of a run last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeasePlan {
+    /// Until this moment, in epoch milliseconds: no holder outlives it. A function's deadline plus the skew of clocks.
+    Until(i64),
+    /// For this long, renewed while the work goes on: nothing ends the process by itself.
+    Renewed(Duration),
+    /// As long as this process lives; the store can tell.
+    Process,
+}
+
+impl LeasePlan {
+    /// When a lease that is taken or renewed at `now_ms` ends, in epoch milliseconds.
+    pub fn until_ms(&self, now_ms: i64) -> i64 {
+        match self {
+            Self::Until(until) => *until,
+            Self::Renewed(length) => now_ms.saturating_add(i64::try_from(length.as_millis()).unwrap_or(i64::MAX)),
+            Self::Process => i64::MAX,
+        }
+    }
+
+    /// How often a lease is to be renewed; three times within its length, so that one lost renewal does no harm.
+    pub fn renew_every(&self) -> Option<Duration> {
+        match self {
+            Self::Renewed(length) => Some(*length / 3),
+            Self::Until(_) | Self::Process => None,
+        }
+    }
+}
+
+/// A lease that is held.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Held {
+    owner: String,
+    revision: u64,
+    until_ms: i64,
+}
+
+impl Held {
+    /// The lease that an acquire by `owner` brought, if `item` shows that it did.
+    pub fn from_item(item: &Item, owner: &str) -> Option<Self> {
+        let lease = item.lease.as_ref().filter(|lease| lease.owner == owner)?;
+        Some(Self { owner: owner.to_owned(), revision: item.revision, until_ms: lease.until_ms })
+    }
+
+    /// A write of the holder took effect.
+    pub fn wrote(&mut self, item: &Item) {
+        self.revision = item.revision;
+        if let Some(lease) = item.lease.as_ref().filter(|lease| lease.owner == self.owner) {
+            self.until_ms = lease.until_ms;
+        }
+    }
+
+    /// What a write has to name.
+    pub fn hold(&self) -> Hold {
+        Hold { owner: self.owner.clone(), revision: self.revision }
+    }
+
+    /// Whether something that is begun at `now_ms` and takes up to `length` ends within the lease. A record that is
+    /// handed over later could arrive after another holder's.
+    pub fn outlives(&self, now_ms: i64, length: Duration) -> bool {
+        let needed = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+        now_ms.saturating_add(needed) < self.until_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_begun_that_could_outlive_the_lease() {
+        let held = Held { owner: "a".into(), revision: 1, until_ms: 10_000 };
+        assert!(held.outlives(0, Duration::from_secs(9)));
+        assert!(!held.outlives(1_000, Duration::from_secs(9)));
+        assert!(!held.outlives(i64::MAX, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_renewed_lease_is_renewed_three_times_within_its_length() {
+        let plan = LeasePlan::Renewed(Duration::from_secs(60));
+        assert_eq!((plan.until_ms(1_000), plan.renew_every()), (61_000, Some(Duration::from_secs(20))));
+    }
+}

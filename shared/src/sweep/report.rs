@@ -1,0 +1,121 @@
+//! What a sweep says about each table: the contract `sweep out`, the same from the function and from the command line.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cursor::{Phase, Position};
+use crate::failure::Failure;
+
+/// How far an invocation is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// A tick: until caught up or out of budget.
+    #[default]
+    Stream,
+    /// A backfill by hand: parked tables are tried at once, and a table's failure is a result, not an error.
+    CatchUp,
+}
+
+/// How the sweep of a table ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Nothing is left to deliver for now.
+    CaughtUp,
+    /// The budget was spent first; the next sweep goes on.
+    More,
+    /// Not swept: somebody else does, or it is not due.
+    Skipped,
+    /// Not swept: an operator or a changed schema holds it.
+    Paused,
+    /// Not swept, or given up, until a person mends something.
+    Parked,
+    /// A failure that the next sweep may not meet.
+    Failed,
+}
+
+impl Outcome {
+    /// Whether this outcome is as it should be.
+    pub fn is_good(self) -> bool {
+        matches!(self, Self::CaughtUp | Self::More | Self::Skipped)
+    }
+}
+
+/// Why, by stable code and in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// The stable code.
+    pub code: String,
+    /// What happened and what to do.
+    pub message: String,
+}
+
+impl From<&Failure> for Reason {
+    fn from(failure: &Failure) -> Self {
+        Self { code: failure.code.to_string(), message: failure.message.clone() }
+    }
+}
+
+/// What happened to one table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableReport {
+    /// The connector's name.
+    pub connector: String,
+    /// The alias.
+    pub table: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why, unless all is well.
+    pub reason: Option<Reason>,
+    /// Backfill or stream, as committed.
+    pub phase: Phase,
+    /// Rows acknowledged in this invocation.
+    pub rows: u64,
+    /// Rows read again and not sent again.
+    pub duplicates_suppressed: u64,
+    /// Rows left out by policy.
+    pub rows_skipped: u64,
+    /// Hidden rows found for the first time.
+    pub rows_hidden: u64,
+    /// Requests to the source, repeated ones included.
+    pub requests: u64,
+    /// Bytes of the source's answers as they came over the wire.
+    pub bytes_in: u64,
+    /// The committed cursor.
+    pub cursor: Option<Position>,
+    /// Seconds behind the source; `None` where that is not known.
+    pub lag_seconds: Option<i64>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl TableReport {
+    /// A table of which nothing is known yet.
+    pub fn new(connector: &str, table: &str) -> Self {
+        Self {
+            connector: connector.to_owned(),
+            table: table.to_owned(),
+            outcome: Outcome::Failed,
+            reason: None,
+            phase: Phase::Backfill,
+            rows: 0,
+            duplicates_suppressed: 0,
+            rows_skipped: 0,
+            rows_hidden: 0,
+            requests: 0,
+            bytes_in: 0,
+            cursor: None,
+            lag_seconds: None,
+            duration_ms: 0,
+        }
+    }
+}
+
+/// The result of an invocation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepReport {
+    /// How far it was to go.
+    pub mode: Mode,
+    /// The tables in the order of connector and alias.
+    pub tables: Vec<TableReport>,
+}

@@ -1,0 +1,654 @@
+//! The sweep of one table: carries out what the pipeline asks for.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::pending;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+
+use super::allowance::Allowance;
+use super::engine::{Engine, Job, Run};
+use super::instance::Verdict;
+use super::lease::Held;
+use super::pipeline::{Effect, Event, Pipeline};
+use super::report::{Mode, Outcome, Reason, TableReport};
+use super::window::Window;
+use super::window_store::{self, Loaded};
+use crate::cursor::{
+    Acquire, Change, CursorStore, Item, Key, Parked, Progress, Refusal, Standing, StoreError, StoredWindow, Write, WriteError,
+};
+use crate::failure::{Failure, Retry, Scope};
+use crate::host::failpoint;
+use crate::record::Record;
+use crate::sink::{Acks, Delivered};
+use crate::source::{Checkpoint, Page, Resume, Spent, TableSweep};
+
+/// Of the poll interval, the part that must have passed since the last start for a tick to be due: a schedule is never
+/// exact, and a tick that comes a moment early is not to be lost.
+const DUE_PERCENT: u128 = 90;
+
+/// Tries of one write whose answer was lost or refused for now.
+const WRITE_TRIES: u32 = 3;
+
+/// The result of a table, and what it says about its instance.
+pub(super) struct Swept {
+    pub(super) report: TableReport,
+    pub(super) instance_verdict: Option<Verdict>,
+}
+
+/// A checkpoint with what was counted on the way to it.
+#[derive(Debug, Clone)]
+struct Step {
+    checkpoint: Checkpoint,
+    suppressed: u64,
+    hidden: u64,
+    skipped: u64,
+    /// The page's number in the pipeline, under which the sink's report is kept.
+    page: u64,
+}
+
+/// Sweeps the table of `job`.
+pub(super) async fn sweep(engine: Engine, job: Job, run: Run) -> Swept {
+    let identity = job.table.identity();
+    let mut report = TableReport::new(&identity.connector, &identity.alias);
+    let begun = engine.host.monotonic();
+    let owner = engine.host.nonce();
+    let key = identity.key();
+    let mut verdict = None;
+    match acquire(&engine, &job, &run, &key, &owner).await {
+        Ok(item) => match Held::from_item(&item, &owner) {
+            Some(held) => {
+                let sweep = Sweep::new(&engine, &job, &run, key, item, held, &mut report);
+                verdict = sweep.run().await;
+            }
+            None => not_taken(&item, &mut report),
+        },
+        Err(stop) => stop.describe(&mut report),
+    }
+    report.duration_ms = u64::try_from((engine.host.monotonic().saturating_sub(begun)).as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(
+        connector = report.connector, table = report.table, outcome = ?report.outcome, rows = report.rows,
+        suppressed = report.duplicates_suppressed, hidden = report.rows_hidden, skipped = report.rows_skipped,
+        requests = report.requests, bytes_in = report.bytes_in, lag_seconds = report.lag_seconds,
+        duration_ms = report.duration_ms, code = report.reason.as_ref().map(|reason| reason.code.as_str()),
+        "swept"
+    );
+    Swept { report, instance_verdict: verdict }
+}
+
+/// The acquire found the table dead too often, and parked it.
+fn not_taken(item: &Item, report: &mut TableReport) {
+    report.outcome = Outcome::Parked;
+    report.phase = item.progress.phase;
+    report.cursor.clone_from(&item.progress.cursor);
+    if let Standing::Parked(parked) = &item.standing {
+        report.reason = Some(Reason { code: parked.code.clone(), message: parked.message.clone() });
+    }
+}
+
+/// Why a sweep does not begin.
+enum NotBegun {
+    Refused(Refusal),
+    Failed(Failure),
+}
+
+impl NotBegun {
+    fn describe(self, report: &mut TableReport) {
+        let table = format!("{}/{}", report.connector, report.table);
+        let (outcome, code, message) = match self {
+            Self::Failed(failure) if failure.retry == Retry::Never => (Outcome::Parked, failure.code.to_string(), failure.message),
+            Self::Failed(failure) => (Outcome::Failed, failure.code.to_string(), failure.message),
+            Self::Refused(Refusal::Parked(parked)) => (Outcome::Parked, parked.code, parked.message),
+            Self::Refused(refusal @ Refusal::Paused(_)) => {
+                let how = format!("{table}: {refusal}; `tablesweep cursor resume` lets it go on");
+                (Outcome::Paused, "Cursor.Paused".to_owned(), how)
+            }
+            Self::Refused(Refusal::Leased { until_ms: i64::MAX }) => {
+                (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: another process sweeps it now"))
+            }
+            Self::Refused(refusal @ Refusal::Leased { .. }) => (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: {refusal}")),
+            Self::Refused(refusal @ Refusal::NotDue { .. }) => (Outcome::Skipped, "Sweep.NotDue".to_owned(), format!("{table}: {refusal}")),
+            Self::Refused(refusal) => (Outcome::Failed, "Cursor.Conflict".to_owned(), format!("{table}: {refusal}")),
+        };
+        report.outcome = outcome;
+        report.reason = Some(Reason { code, message });
+    }
+}
+
+impl From<WriteError> for NotBegun {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Refused(refusal) => Self::Refused(refusal),
+            WriteError::Store(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+/// Takes the lease and reads the cursor, in one write; creates the item when there is none.
+async fn acquire(engine: &Engine, job: &Job, run: &Run, key: &Key, owner: &str) -> Result<Item, NotBegun> {
+    let due = job.table.poll_interval().as_millis() * DUE_PERCENT / 100;
+    let wish = || {
+        let now_ms = engine.host.now_ms();
+        Change::Acquire(Acquire {
+            owner: owner.to_owned(),
+            until_ms: run.lease.until_ms(now_ms),
+            now_ms,
+            scheduled: run.scheduled.then(|| u64::try_from(due).unwrap_or(u64::MAX)),
+        })
+    };
+    let item = match write(engine, key, wish()).await {
+        Err(WriteError::Refused(Refusal::Missing)) => {
+            refuse_moved(&*engine.store, job).await?;
+            match write(engine, key, Change::Create(job.table.identity().clone())).await {
+                Ok(_) | Err(WriteError::Refused(Refusal::Exists)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            write(engine, key, wish()).await?
+        }
+        other => other?,
+    };
+    if let Some(moved) = job.table.identity().moved(&item.identity) {
+        // The id field is not in the key. Give the lease back as it was found.
+        if let Some(held) = Held::from_item(&item, owner) {
+            write(engine, key, Change::Release(held.hold(), item.progress.clone(), item.standing.clone())).await?;
+        }
+        return Err(NotBegun::Failed(moved_failure(job, &moved)));
+    }
+    Ok(item)
+}
+
+async fn refuse_moved(store: &dyn CursorStore, job: &Job) -> Result<(), NotBegun> {
+    let identity = job.table.identity();
+    let stored = store.list(&identity.connector).await.map_err(|error| NotBegun::Failed(error.into()))?;
+    match stored.iter().find_map(|item| identity.moved(&item.identity)) {
+        Some(moved) => Err(NotBegun::Failed(moved_failure(job, &moved))),
+        None => Ok(()),
+    }
+}
+
+fn moved_failure(job: &Job, moved: &crate::cursor::Moved) -> Failure {
+    let identity = job.table.identity();
+    Failure::new(
+        "Cursor.Moved",
+        Retry::NextTick,
+        format!(
+            "{}/{}: the stored cursor has {} {:?} and the document says {:?}. Rows could be skipped or sent again, so nothing is swept. \
+             Put the document back, or start anew with `tablesweep cursor reset --connector {} --table {}`, or carry the cursor over with \
+             `tablesweep cursor import`",
+            identity.connector, identity.alias, moved.what, moved.was, moved.is, identity.connector, identity.alias
+        ),
+    )
+}
+
+/// One write, sent again under the same id when its answer was lost or the store was busy.
+async fn write(engine: &Engine, key: &Key, change: Change) -> Result<Item, WriteError> {
+    let write = Write { id: engine.host.nonce(), change };
+    let mut tries = 1;
+    loop {
+        match engine.store.write(key, &write).await {
+            Err(WriteError::Store(StoreError::Unreachable { .. } | StoreError::Busy { .. })) if tries < WRITE_TRIES => {
+                let pause = engine.host.jitter(200 << tries);
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+                tries += 1;
+            }
+            settled => return settled,
+        }
+    }
+}
+
+type Fetched = (Box<dyn TableSweep>, Result<Option<Page>, Failure>);
+
+/// A sweep that holds its lease.
+struct Sweep<'a> {
+    engine: &'a Engine,
+    job: &'a Job,
+    run: &'a Run,
+    key: Key,
+    held: Held,
+    item: Item,
+    report: &'a mut TableReport,
+    allowance: Allowance,
+    pipeline: Pipeline<Step>,
+    window: Option<Window>,
+    window_changed: bool,
+    delivered: BTreeMap<u64, Delivered>,
+    unsent: VecDeque<(u64, Page)>,
+    /// The last page that the pipeline has let through to the sink.
+    let_through: u64,
+    rows_fetched: u64,
+    failure: Option<Failure>,
+    caught_up: bool,
+    accepted: bool,
+}
+
+impl<'a> Sweep<'a> {
+    fn new(engine: &'a Engine, job: &'a Job, run: &'a Run, key: Key, item: Item, held: Held, report: &'a mut TableReport) -> Self {
+        let deadline = run.deadline.map(|deadline| deadline.saturating_sub(job.reserve()));
+        let allowance = Allowance::new(engine.host.clone(), deadline, engine.bytes.clone());
+        Self {
+            engine,
+            job,
+            run,
+            key,
+            held,
+            item,
+            report,
+            allowance,
+            pipeline: Pipeline::default(),
+            window: None,
+            window_changed: false,
+            delivered: BTreeMap::new(),
+            unsent: VecDeque::new(),
+            let_through: 0,
+            rows_fetched: 0,
+            failure: None,
+            caught_up: false,
+            accepted: false,
+        }
+    }
+
+    async fn run(mut self) -> Option<Verdict> {
+        match self.open().await {
+            Ok(session) => self.drive(session).await,
+            Err(failure) => self.failure = Some(failure),
+        }
+        self.finish().await;
+        match &self.failure {
+            Some(failure) if failure.scope == Scope::Instance && failure.retry == Retry::Never => Some(Verdict::Refused(failure.clone())),
+            _ => self.accepted.then_some(Verdict::Accepted),
+        }
+    }
+
+    async fn open(&mut self) -> Result<Box<dyn TableSweep>, Failure> {
+        let loaded = window_store::load(&*self.engine.store, &self.item).await?;
+        let lost = loaded == Loaded::Lost;
+        if lost {
+            tracing::warn!(
+                connector = self.report.connector,
+                table = self.report.table,
+                "the dedup window does not belong to the stored cursor; rows of the overlap may be delivered once more"
+            );
+        }
+        let resume = Resume {
+            progress: self.item.progress.clone(),
+            window: if let Loaded::Found(window) = loaded { Some(window) } else { None },
+            window_lost: lost,
+            page_size: self.page_size(),
+            max_rows: self.run.max_rows,
+        };
+        self.job.sink.check(&[self.job.table.topic()]).await?;
+        let session = self.job.table.open(resume).await?;
+        self.window = session.window();
+        self.window_changed = lost;
+        Ok(session)
+    }
+
+    /// The page size that works, halved for each holder that died since.
+    fn page_size(&self) -> u32 {
+        let configured = self.job.table.page_size();
+        let works = self.item.progress.page_size.unwrap_or(configured).min(configured);
+        (works >> self.item.tries.saturating_sub(1).min(8)).max(1)
+    }
+
+    async fn drive(&mut self, session: Box<dyn TableSweep>) {
+        let mut session = Some(session);
+        let mut fetching: Option<BoxFuture<'a, Fetched>> = None;
+        let mut sending: Option<BoxFuture<'a, (u64, Result<Acks, Failure>)>> = None;
+        let mut acks: FuturesUnordered<BoxFuture<'a, (u64, Result<Delivered, Failure>)>> = FuturesUnordered::new();
+        let mut writing: Option<BoxFuture<'a, Result<Item, WriteError>>> = None;
+        let mut committing = false;
+        let mut pending_commit: Option<Vec<Step>> = None;
+        let mut stop = self.run.stop.clone();
+        let mut stopped = *stop.borrow();
+        let renew_every = self.run.lease.renew_every();
+        let mut renew_at = renew_every.map(|every| self.engine.host.monotonic() + every);
+        if stopped {
+            self.pipeline.stop();
+        }
+        loop {
+            while let Some(effect) = self.pipeline.effect() {
+                match effect {
+                    Effect::Fetch => match session.take() {
+                        Some(mut table) if self.wants_more() => {
+                            let allowance = self.allowance.clone();
+                            fetching = Some(Box::pin(async move {
+                                let page = table.next_page(&allowance).await;
+                                (table, page)
+                            }));
+                        }
+                        given => {
+                            session = given;
+                            self.pipeline.on(Event::Closed);
+                        }
+                    },
+                    Effect::Send(page) => self.let_through = page,
+                    Effect::Commit(steps) => pending_commit = Some(steps),
+                }
+            }
+            if sending.is_none() {
+                sending = self.send_next();
+            }
+            if writing.is_none()
+                && let Some(steps) = pending_commit.take()
+            {
+                failpoint("before-commit");
+                let progress = self.fold(&steps);
+                let progress = self.with_window(progress, false).0;
+                committing = true;
+                writing = Some(self.start_write(Change::Commit(self.held.hold(), progress)));
+            }
+            if self.pipeline.is_done() && writing.is_none() && sending.is_none() && acks.is_empty() && self.unsent.is_empty() {
+                break;
+            }
+            tokio::select! {
+                (table, page) = ready(&mut fetching) => {
+                    fetching = None;
+                    let mut table = table;
+                    self.spent(table.spent());
+                    session = Some(table);
+                    self.fetched(page);
+                }
+                (page, sent) = ready(&mut sending) => {
+                    sending = None;
+                    match sent {
+                        Ok(ack) => acks.push(Box::pin(async move { (page, ack.await) })),
+                        Err(failure) => self.sink_failed(page, failure),
+                    }
+                }
+                Some((page, acked)) = acks.next(), if !acks.is_empty() => match acked {
+                    Ok(delivered) => {
+                        failpoint("page-acknowledged");
+                        self.delivered.insert(page, delivered);
+                        self.pipeline.on(Event::Acked(page));
+                    }
+                    Err(failure) => self.sink_failed(page, failure),
+                },
+                written = ready(&mut writing) => {
+                    writing = None;
+                    self.written(written, std::mem::take(&mut committing));
+                    failpoint("committed");
+                }
+                _ = stop.wait_for(|stop| *stop), if !stopped => {
+                    stopped = true;
+                    // What is being fetched is not needed any more; what is with the sink is awaited.
+                    if fetching.take().is_some() {
+                        self.pipeline.on(Event::Closed);
+                    }
+                    self.pipeline.stop();
+                    self.drop_unsent();
+                }
+                () = self.sleep_until(renew_at), if renew_at.is_some() && writing.is_none() => {
+                    renew_at = renew_every.map(|every| self.engine.host.monotonic() + every);
+                    let until_ms = self.run.lease.until_ms(self.engine.host.now_ms());
+                    writing = Some(self.start_write(Change::Renew(self.held.hold(), until_ms)));
+                }
+            }
+        }
+    }
+
+    async fn sleep_until(&self, moment: Option<Duration>) {
+        match moment {
+            Some(moment) => tokio::time::sleep(moment.saturating_sub(self.engine.host.monotonic())).await,
+            None => pending().await,
+        }
+    }
+
+    /// Whether another page is wanted: rows may be limited.
+    fn wants_more(&self) -> bool {
+        self.run.max_rows.is_none_or(|most| self.rows_fetched < most)
+    }
+
+    fn start_write(&self, change: Change) -> BoxFuture<'a, Result<Item, WriteError>> {
+        let (engine, key) = (self.engine, self.key.clone());
+        Box::pin(async move { write(engine, &key, change).await })
+    }
+
+    fn spent(&mut self, spent: Spent) {
+        self.report.requests += spent.requests;
+        self.report.bytes_in += spent.bytes_in;
+    }
+
+    fn fetched(&mut self, page: Result<Option<Page>, Failure>) {
+        match page {
+            Ok(Some(page)) => {
+                self.accepted = true;
+                self.rows_fetched += page.rows.len() as u64;
+                if page.lag_seconds.is_some() {
+                    self.report.lag_seconds = page.lag_seconds;
+                }
+                let number = self.pipeline.next_page();
+                let step = Step {
+                    checkpoint: page.checkpoint.clone(),
+                    suppressed: page.suppressed,
+                    hidden: page.hidden,
+                    skipped: page.skipped,
+                    page: number,
+                };
+                let last = page.end.is_some_and(|end| end.caught_up);
+                self.unsent.push_back((number, page));
+                self.pipeline.on(Event::Fetched(step));
+                if last {
+                    self.caught_up = true;
+                    self.pipeline.on(Event::Closed);
+                }
+            }
+            Ok(None) => self.pipeline.on(Event::Closed),
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                self.pipeline.on(Event::Closed);
+            }
+        }
+    }
+
+    /// Hands the next page that the pipeline has let through to the sink.
+    fn send_next(&mut self) -> Option<BoxFuture<'a, (u64, Result<Acks, Failure>)>> {
+        let (number, _) = self.unsent.front()?;
+        if *number > self.let_through {
+            return None;
+        }
+        let (number, page) = self.unsent.pop_front()?;
+        let records = self.records(&page);
+        let admission = page.admission;
+        let job = self.job;
+        if !records.is_empty() && !self.held.outlives(self.engine.host.now_ms(), self.job.sink.message_timeout()) {
+            // Not a failure: the budget is spent. Another holder's records could come before these.
+            self.caught_up = false;
+            self.pipeline.on(Event::Failed(number));
+            self.drop_unsent();
+            return None;
+        }
+        Some(Box::pin(async move {
+            if records.is_empty() {
+                let nothing: Acks = Box::pin(async { Ok(Delivered::default()) });
+                return (number, Ok(nothing));
+            }
+            let sent = job.sink.send(records).await.map(|acks| {
+                let held: Acks = Box::pin(async move {
+                    let settled = acks.await;
+                    drop(admission);
+                    settled
+                });
+                held
+            });
+            (number, sent)
+        }))
+    }
+
+    fn records(&self, page: &Page) -> Vec<Record> {
+        let headers = self.job.shape.headers(page.extracted_at_ms);
+        page.rows.iter().map(|row| self.job.shape.record(row, &headers)).collect()
+    }
+
+    fn sink_failed(&mut self, page: u64, failure: Failure) {
+        self.failure.get_or_insert(failure);
+        self.caught_up = false;
+        self.pipeline.on(Event::Failed(page));
+        self.drop_unsent();
+    }
+
+    /// Forgets the pages that the sink has not been given. Those that the pipeline counts on have failed.
+    fn drop_unsent(&mut self) {
+        for (number, _) in std::mem::take(&mut self.unsent) {
+            if number <= self.let_through {
+                self.pipeline.on(Event::Failed(number));
+            }
+        }
+    }
+
+    fn written(&mut self, written: Result<Item, WriteError>, committing: bool) {
+        match written {
+            Ok(item) => {
+                self.held.wrote(&item);
+                self.item = item;
+                if committing {
+                    self.pipeline.on(Event::Committed);
+                }
+            }
+            // A renewal that got no answer is tried again; two thirds of the lease are left for that.
+            Err(WriteError::Store(error)) if !committing => {
+                tracing::warn!(table = self.report.table, %error, "the lease could not be renewed");
+            }
+            Err(error) => {
+                self.caught_up = false;
+                self.failure = Some(lease_lost(self.report, error));
+                self.pipeline.on(Event::Fenced);
+                self.drop_unsent();
+            }
+        }
+    }
+
+    /// The progress after these acknowledged pages.
+    fn fold(&mut self, steps: &[Step]) -> Progress {
+        let mut progress = self.item.progress.clone();
+        for step in steps {
+            let delivered = self.delivered.remove(&step.page).unwrap_or_default();
+            let checkpoint = &step.checkpoint;
+            if let Some(window) = &mut self.window {
+                self.window_changed |= window.apply(&checkpoint.window) || checkpoint.cursor != progress.cursor;
+            }
+            progress.cursor.clone_from(&checkpoint.cursor);
+            progress.swept_to_ms = checkpoint.swept_to_ms.or(progress.swept_to_ms);
+            progress.phase = checkpoint.phase;
+            progress.page_size = checkpoint.page_size;
+            progress.clock_difference_ms = checkpoint.clock_difference_ms;
+            progress.notes.clone_from(&checkpoint.notes);
+            let counters = &mut progress.counters;
+            counters.rows += delivered.rows;
+            counters.suppressed += step.suppressed;
+            counters.hidden += step.hidden;
+            counters.skipped += step.skipped + delivered.skipped;
+            self.report.rows += delivered.rows;
+            self.report.duplicates_suppressed += step.suppressed;
+            self.report.rows_hidden += step.hidden;
+            self.report.rows_skipped += step.skipped + delivered.skipped;
+        }
+        if self.report.rows > 0 {
+            progress.counters.last_rows = self.report.rows;
+            progress.counters.last_rows_ms = self.engine.host.now_ms();
+        }
+        progress
+    }
+
+    /// Puts the window into `progress`. In the middle of a run a window too large for the item is not written: it
+    /// counts as lost until the end of the run writes it.
+    fn with_window(&self, mut progress: Progress, writes_beside: bool) -> (Progress, Option<Vec<u8>>) {
+        let Some(window) = &self.window else { return (progress, None) };
+        if !self.window_changed && matches!(progress.window, StoredWindow::Beside(_)) {
+            return (progress, None);
+        }
+        let (stored, beside) = window_store::placed(&self.item, &progress, window);
+        progress.window = match (stored, writes_beside) {
+            (StoredWindow::Beside(_), false) => StoredWindow::Beside(0),
+            (stored, _) => stored,
+        };
+        (progress, beside.filter(|_| writes_beside))
+    }
+
+    /// Commits what is left, gives the lease back, and reports.
+    async fn finish(&mut self) {
+        let steps = self.pipeline.remainder();
+        let progress = self.fold(&steps);
+        if self.pipeline.is_fenced() {
+            self.report.rows += self.delivered.values().map(|delivered| delivered.rows).sum::<u64>();
+        } else {
+            self.release(progress).await;
+        }
+        self.report.phase = self.item.progress.phase;
+        self.report.cursor.clone_from(&self.item.progress.cursor);
+        self.report.reason = self.failure.as_ref().map(Reason::from);
+        self.report.outcome = match &self.failure {
+            Some(failure) if failure.retry == Retry::Never => Outcome::Parked,
+            Some(_) => Outcome::Failed,
+            None if self.caught_up => Outcome::CaughtUp,
+            None => Outcome::More,
+        };
+    }
+
+    async fn release(&mut self, progress: Progress) {
+        let (mut progress, beside) = self.with_window(progress, true);
+        if let (Some(bytes), Some(cursor)) = (beside, &progress.cursor)
+            && let Err(error) = window_store::write(&*self.engine.store, &self.key, cursor, &bytes).await
+        {
+            tracing::warn!(table = self.report.table, %error, "the dedup window could not be stored; rows of the overlap may be delivered once more");
+            progress.window = StoredWindow::Beside(0);
+        }
+        let standing = self.standing();
+        failpoint("before-release");
+        let released = write(self.engine, &self.key, Change::Release(self.held.hold(), progress, standing)).await;
+        match released {
+            Ok(item) => self.item = item,
+            Err(error) => {
+                self.caught_up = false;
+                let lost = lease_lost(self.report, error);
+                self.failure.get_or_insert(lost);
+            }
+        }
+    }
+
+    /// How the table stands after this sweep.
+    fn standing(&self) -> Standing {
+        match &self.failure {
+            Some(failure) if failure.scope == Scope::Instance => self.item.standing.clone(),
+            Some(failure) if failure.retry == Retry::Never => Standing::Parked(Parked::after(
+                &self.item.standing,
+                &failure.code,
+                failure.message.clone(),
+                self.engine.host.now_ms(),
+            )),
+            Some(_) => self.item.standing.clone(),
+            None => Standing::Active,
+        }
+    }
+}
+
+/// Resolves with the future in `slot`, or never if there is none.
+async fn ready<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
+    match slot {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}
+
+fn lease_lost(report: &TableReport, error: WriteError) -> Failure {
+    let table = format!("{}/{}", report.connector, report.table);
+    match error {
+        WriteError::Refused(refusal) => Failure::new(
+            "Cursor.Conflict",
+            Retry::NextTick,
+            format!("{table}: the cursor was not moved: {refusal}. Another sweep or an operator took over; the next tick goes on from the stored cursor"),
+        ),
+        WriteError::Store(error) => {
+            let failure = Failure::from(error);
+            Failure { message: format!("{table}: {}; records sent since the last commit are sent again", failure.message), ..failure }
+        }
+    }
+}
+
+impl Run {
+    /// Whether a failed table makes the invocation fail.
+    pub fn fails_for_a_table(&self) -> bool {
+        self.mode == Mode::Stream
+    }
+}

@@ -1,0 +1,15 @@
+//! Logs: to stderr, as text for a person or as JSON lines for a log store.
+
+use tracing_subscriber::EnvFilter;
+
+use crate::host::env;
+
+/// Starts logging. `TABLESWEEP_LOG` chooses what is logged, in the syntax of tracing's `EnvFilter` (`info`,
+/// `tablesweep=debug`); otherwise `default` does.
+pub fn init(json: bool, default: &str) {
+    let filter = env("TABLESWEEP_LOG").and_then(|text| EnvFilter::try_new(text).ok()).unwrap_or_else(|| EnvFilter::new(default));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second call finds the first one's subscriber in place, which is as good.
+    let started = if json { builder.json().flatten_event(true).try_init() } else { builder.with_target(false).try_init() };
+    drop(started);
+}
