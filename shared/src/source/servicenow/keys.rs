@@ -155,8 +155,7 @@ static KEYS: &[Key] = &[
     Key::new("snow.source.safety.lag.seconds", seconds(86_400), "How far behind the instance's clock a sweep ends.").or("1"),
     Key::new("snow.source.dedup.window.records", count(0, 10_000_000), "How many delivered row versions are remembered per table.").or("50000"),
     Key::new("snow.source.emit.envelope", Kind::Boolean, "Whether values are wrapped in before, after, source, op and ts_ms.")
-        .or("false")
-        .not_yet(&[NotYet { values: Some(&["true"]), what: "the envelope" }]),
+        .or("false"),
     Key::new("snow.source.schema.evolution", Kind::Choice(&["fail", "backward", "permissive"]), "What an unmapped field does in mode `typed`.").or("fail"),
     Key::new("snow.source.typed.fields", Kind::Shaped(&TYPED_FIELDS), "The fields and their types, for mode `typed`.").or(""),
     Key::new("snow.source.bad.row.behavior", BAD_ROW, "What a row without a readable cursor does: fail the table, or be skipped, counted and logged.").or("fail"),
@@ -173,8 +172,7 @@ static KEYS: &[Key] = &[
     Key::of_table("query", Kind::Shaped(&QUERY), "Which rows. A changed query is a new cursor.").or(""),
     Key::of_table("fields", Kind::Shaped(&FIELDS), "Which fields; all when empty. Must hold the cursor's fields.").or(""),
     Key::of_table("display.value", Kind::Choice(&["false", "true", "all"]), "Raw values, display values, or both.")
-        .or("false")
-        .not_yet(&[NotYet { values: Some(&["true"]), what: "display.value=true" }]),
+        .or("false"),
     Key::of_table("exclude.reference.link", Kind::Boolean, "Whether the links of references are left out.").or("true"),
     Key::of_table("query.domain", Kind::Boolean, "Whether rows are limited to the user's domain. A change is a new cursor.").or("true"),
     Key::of_table("query.category", Kind::Shaped(&CATEGORY), "The query category, by which an instance may choose a read replica.").or(""),

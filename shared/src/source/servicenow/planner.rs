@@ -153,7 +153,17 @@ struct Sweep<R> {
     full_pages: u32,
     first: bool,
     hidden: HiddenCount,
+    /// What was counted on pages that delivered nothing; it goes with the next one that does.
+    carried: Counts,
     step: Step<R>,
+}
+
+/// Rows that were seen and not delivered.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    suppressed: u64,
+    skipped: u64,
+    hidden: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -204,8 +214,7 @@ pub(super) struct Start {
 impl<R: Clone> Planner<R> {
     pub(super) fn new(settings: Settings, start: Start) -> Self {
         let notes = &start.notes;
-        // A pass over the overlap that began before the window was lost has looked through the wrong window.
-        let reread = notes.get("reread").filter(|_| start.window.unknown_through().is_none()).and_then(|text| At::decode(text));
+        let reread = notes.get("reread").and_then(|text| At::decode(text));
         Self {
             settings,
             cursor: start.cursor,
@@ -306,14 +315,16 @@ impl<R: Clone> Planner<R> {
     fn begin(&self, now_ms: i64) -> Sweep<R> {
         let At { second, id } = &self.cursor;
         let hi = self.difference_ms.map(|difference| now_ms.saturating_add(difference).div_euclid(1000) - self.settings.lag);
-        let overlap_from = second.saturating_sub(self.settings.overlap).max(self.window.from()).min(*second);
-        let (range, pending) = if self.window.unknown_through().is_none() && self.is_less_than_half(self.window.count_from(overlap_from)) {
+        let overlap_from = second.saturating_sub(self.settings.overlap).max(self.window.from());
+        let knows = self.window.knows(*second);
+        let (range, pending) = if knows && self.window.unknown_through().is_none() && self.is_less_than_half(self.window.count_from(overlap_from)) {
             (Range::from(overlap_from, hi), None)
-        } else if id.is_empty() || (self.window.knows(*second) && self.is_less_than_half(self.window.count_from(*second))) {
-            (Range::from(*second, hi), (overlap_from < *second).then_some((overlap_from, *second - 1)))
+        } else if id.is_empty() || (knows && self.is_less_than_half(self.window.count_from(*second))) {
+            (Range::from(*second, hi), Some((overlap_from, *second - 1)))
         } else {
             (Range::rest_of(*second, id), Some((overlap_from, *second)))
         };
+        let pending = pending.filter(|(from, to)| from <= to);
         Sweep {
             start: self.cursor.clone(),
             hi,
@@ -322,6 +333,7 @@ impl<R: Clone> Planner<R> {
             full_pages: 0,
             first: true,
             hidden: HiddenCount::default(),
+            carried: Counts::default(),
             step: Step::Page { range, narrowed: false },
         }
     }
@@ -366,9 +378,9 @@ impl<R: Clone> Planner<R> {
         }
         Outcome::Page(Box::new(Delivery {
             rows: parts.rows,
-            suppressed: parts.suppressed,
-            skipped: parts.skipped,
-            hidden: parts.hidden,
+            suppressed: parts.counts.suppressed,
+            skipped: parts.counts.skipped,
+            hidden: parts.counts.hidden,
             cursor: self.cursor.clone(),
             window: parts.window,
             swept_to: if parts.end.is_some() { self.swept_to } else { None },
@@ -408,9 +420,7 @@ impl<R: Clone> Planner<R> {
 /// What a delivery is made of, beside the planner's own state.
 struct Parts<R> {
     rows: Vec<(Head, R)>,
-    suppressed: u64,
-    skipped: u64,
-    hidden: u64,
+    counts: Counts,
     window: WindowChange,
     end: Option<SweepEnd>,
 }

@@ -3,7 +3,7 @@
 use super::super::error::Error;
 use super::super::range::{Head, Range};
 use super::super::time;
-use super::{At, Outcome, Parts, Planner, Received, Step, Sweep};
+use super::{At, Counts, Outcome, Parts, Planner, Received, Step, Sweep};
 
 /// A page with fewer visible rows than this is not taken for one that the instance cut to a limit of its own.
 const SMALLEST_CLAMP: u64 = 100;
@@ -100,7 +100,13 @@ impl<R: Clone> Planner<R> {
         sweep.full_pages += u32::from(!page.is_last);
         let next = self.next_range(&mut sweep, &page, before != self.cursor)?;
         let hidden = hidden_passed(&mut sweep, &page, if opens { None } else { total }, next.is_none());
-        let nothing = page.new.is_empty() && page.suppressed + page.skipped + hidden == 0 && before == self.cursor;
+        let nothing = page.new.is_empty() && before == self.cursor;
+        let carried = std::mem::take(&mut sweep.carried);
+        let counts = Counts {
+            suppressed: carried.suppressed + page.suppressed,
+            skipped: carried.skipped + page.skipped,
+            hidden: carried.hidden + hidden,
+        };
         let mut end = None;
         match next {
             Some((range, narrowed)) => sweep.step = Step::Page { range, narrowed },
@@ -116,12 +122,13 @@ impl<R: Clone> Planner<R> {
             }
         }
         if end.is_none() {
+            sweep.carried = if nothing { counts } else { Counts::default() };
             self.sweep = Some(sweep);
             if nothing {
                 return Ok(Outcome::Continue);
             }
         }
-        Ok(self.deliver(Parts { rows: page.new, suppressed: page.suppressed, skipped: page.skipped, hidden, window, end }))
+        Ok(self.deliver(Parts { rows: page.new, counts, window, end }))
     }
 
     /// Sorts the rows of an answer: above the high-water mark, delivered before, new.

@@ -4,7 +4,7 @@
 //! whole and delivered. The same pass refills a window that was lost.
 
 use super::super::range::Range;
-use super::{Answer, At, Outcome, Parts, Planner, Step, Sweep};
+use super::{Answer, At, Counts, Outcome, Parts, Planner, Step, Sweep};
 use crate::sweep::WindowChange;
 
 /// Up to this many unknown rows are fetched by id; more are fetched by the range that they came in. Ids of 32 characters
@@ -82,7 +82,8 @@ impl<R: Clone> Planner<R> {
         sweep.pending = None;
         let window = self.settle_window(change);
         let end = Some(self.end(&sweep));
-        self.deliver(Parts { rows, suppressed, skipped: 0, hidden: 0, window, end })
+        let carried = sweep.carried;
+        self.deliver(Parts { rows, counts: Counts { suppressed: carried.suppressed + suppressed, ..carried }, window, end })
     }
 
     /// At the end of a sweep only the overlap before the cursor is kept.

@@ -1,0 +1,254 @@
+//! The definition of a key: everything that is known about it, once.
+//!
+//! Parsing, validation, the suggestion for a misspelt key, the list of what is not built yet and the reference page all
+//! read the same static tables of [`Key`]. A key that is not in a table does not exist; a key that is in a table is
+//! documented. That is why a definition is data and not code, and why a source registers a [`SourceKind`] and no more.
+
+use super::{Env, Faults, Values};
+
+/// One key of a document.
+#[derive(Debug)]
+pub struct Key {
+    /// The name; for [`Scope::Table`] and [`Scope::Group`] the part after the alias or group.
+    pub name: &'static str,
+    /// Where the key stands.
+    pub scope: Scope,
+    /// The type, with its limits.
+    pub kind: Kind,
+    /// The value when the document does not give one.
+    pub default: Fallback,
+    /// What the key does, for the reference.
+    pub doc: &'static str,
+    /// Uses of the key that are accepted by `check` and `plan` and refused by `sweep`.
+    pub not_yet: &'static [NotYet],
+    /// Whether the value decides the shape of the document, so that it cannot come from a placeholder.
+    pub structural: bool,
+    /// Whether the value must stay out of logs, errors and `Debug` although it is no plain password.
+    pub sensitive: bool,
+}
+
+/// Where a key stands in its document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// In `worker.json`.
+    Worker,
+    /// In a connector's document, by its own name.
+    Connector,
+    /// In a connector's document, below the alias of a table.
+    Table,
+    /// A setting of the Kafka producer, below `producer.` or `producer.override.`.
+    Producer,
+    /// A setting of a converter, below `key.converter.` or `value.converter.`.
+    Converter,
+    /// Below `topic.creation.<group>.`.
+    Group,
+}
+
+/// The value of a key that a document leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// There is none: the document must give it.
+    Required,
+    /// Absent means absent.
+    None,
+    /// This text, as if it had been given.
+    Text(&'static str),
+    /// What the connector's key of this name says.
+    Inherits(&'static str),
+}
+
+/// A use of a key that is valid and not built yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotYet {
+    /// The values concerned; `None` means any given value.
+    pub values: Option<&'static [&'static str]>,
+    /// The feature, as a noun phrase: "the ... is not built yet" must read well.
+    pub what: &'static str,
+}
+
+/// A valid use of a feature that this version does not have: `sweep` refuses to run with it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct NotBuilt {
+    /// The stable code: [`NotBuilt::CODE`].
+    pub code: &'static str,
+    /// The connector; empty for the worker's document.
+    pub connector: String,
+    /// The key that asks for the feature.
+    pub key: String,
+    /// What is missing, and what to set instead.
+    pub message: String,
+}
+
+impl NotBuilt {
+    /// The stable code of the refusal.
+    pub const CODE: &'static str = "Config.NotBuilt";
+}
+
+/// A type of value that one source needs and the others do not.
+#[derive(Debug)]
+pub struct Shape {
+    /// The type's name in the reference.
+    pub name: &'static str,
+    /// The accepted values, in words.
+    pub allowed: &'static str,
+    /// Says what is wrong with a text, without repeating it.
+    pub check: fn(&str) -> Result<(), String>,
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Any text that is not blank.
+    Text,
+    /// A text that is never shown.
+    Password,
+    /// A whole number within limits, with its unit for the reference.
+    Integer {
+        /// The smallest value.
+        min: i64,
+        /// The largest value.
+        max: i64,
+        /// The unit, such as `ms`; empty for a bare number.
+        unit: &'static str,
+    },
+    /// `true` or `false`.
+    Boolean,
+    /// One of these, in any case.
+    Choice(&'static [&'static str]),
+    /// Aliases, separated by commas.
+    Aliases,
+    /// An `http` or `https` address of a host, without path, query or credentials.
+    Url,
+    /// An `http` or `https` address without credentials.
+    Endpoint,
+    /// `yyyy-MM-dd HH:mm:ss`, UTC.
+    Timestamp,
+    /// A host name or address.
+    Host,
+    /// The path of a local file.
+    Path,
+    /// The name of a Kafka topic.
+    Topic,
+    /// A type of one source.
+    Shaped(&'static Shape),
+}
+
+/// How a source registers itself: its names, its keys, and the checks that need several keys at once.
+///
+/// The loader is handed a list of these and knows no source by name.
+#[derive(Debug)]
+pub struct SourceKind {
+    /// The short name, itself a valid `connector.class`.
+    pub name: &'static str,
+    /// The name for people.
+    pub title: &'static str,
+    /// Further accepted values of `connector.class`.
+    pub classes: &'static [&'static str],
+    /// The key that lists the aliases.
+    pub tables_key: &'static str,
+    /// What stands before an alias, such as `snow.table.`.
+    pub alias_prefix: &'static str,
+    /// The source's keys, of scope connector and table.
+    pub keys: &'static [Key],
+    /// Checks that need several values; a value that is still a placeholder is absent from them.
+    pub check: fn(&Values, Env<'_>, &mut Faults),
+    /// Says what is missing while the whole source is not built.
+    pub not_yet: Option<&'static str>,
+}
+
+impl SourceKind {
+    /// Whether a `connector.class` means this source.
+    pub fn answers_to(&self, class: &str) -> bool {
+        class == self.name || self.classes.contains(&class)
+    }
+
+    /// The source's key of this scope and name.
+    pub fn key(&self, scope: Scope, name: &str) -> Option<&'static Key> {
+        self.keys
+            .iter()
+            .find(|key| key.scope == scope && key.name == name)
+    }
+}
+
+impl Key {
+    /// A key of a connector that may be left out.
+    pub const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+        Key {
+            name,
+            scope: Scope::Connector,
+            kind,
+            default: Fallback::None,
+            doc,
+            not_yet: &[],
+            structural: false,
+            sensitive: false,
+        }
+    }
+
+    /// A key below the alias of a table.
+    pub const fn of_table(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+        Key::new(name, kind, doc).scope(Scope::Table)
+    }
+
+    /// Moves the key elsewhere.
+    #[must_use]
+    pub const fn scope(mut self, scope: Scope) -> Key {
+        self.scope = scope;
+        self
+    }
+
+    /// The document must give it.
+    #[must_use]
+    pub const fn required(mut self) -> Key {
+        self.default = Fallback::Required;
+        self
+    }
+
+    /// Sets the default.
+    #[must_use]
+    pub const fn or(mut self, default: &'static str) -> Key {
+        self.default = Fallback::Text(default);
+        self
+    }
+
+    /// The default is what the connector's key of this name says.
+    #[must_use]
+    pub const fn or_of(mut self, key: &'static str) -> Key {
+        self.default = Fallback::Inherits(key);
+        self
+    }
+
+    /// Lists the uses that are not built yet.
+    #[must_use]
+    pub const fn not_yet(mut self, uses: &'static [NotYet]) -> Key {
+        self.not_yet = uses;
+        self
+    }
+
+    /// The value decides the document's shape: a placeholder is refused.
+    #[must_use]
+    pub const fn structural(mut self) -> Key {
+        self.structural = true;
+        self
+    }
+
+    /// The value is kept out of every output.
+    #[must_use]
+    pub const fn sensitive(mut self) -> Key {
+        self.sensitive = true;
+        self
+    }
+
+    /// What to do when a use of the key is not built yet.
+    pub(super) fn instead(&self) -> String {
+        match self.default {
+            Fallback::Text(text) if !text.is_empty() => format!("set {text}, or leave the key out"),
+            _ => "leave the key out".to_owned(),
+        }
+    }
+
+    /// Whether the value must never be shown.
+    pub fn is_secret(&self) -> bool {
+        self.sensitive || matches!(self.kind, Kind::Password)
+    }
+}

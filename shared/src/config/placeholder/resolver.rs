@@ -1,0 +1,426 @@
+//! Looking placeholders up, with a cache and one second look after an authentication failure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::Mutex;
+
+use super::{Provider, Reference};
+use crate::config::document;
+use crate::config::values::{Content, Values};
+
+/// How long a value is used before it is looked up again.
+pub const TTL: Duration = Duration::from_secs(300);
+/// How long one look into a file or the secrets manager may take. The SDK alone would wait for ever for an endpoint
+/// that takes connections and says nothing, and a sweep would spend its whole budget here.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Reads secrets from where they are kept.
+#[async_trait]
+pub trait SecretFetch: Send + Sync {
+    /// The text of the secret's current version, by name or ARN.
+    async fn fetch(&self, id: &str) -> Result<SecretString, FetchError>;
+}
+
+/// Why a secret could not be read. The message never carries the secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FetchError {
+    /// What went wrong and what to do.
+    pub message: String,
+    /// Whether the same request may succeed later without anybody's doing.
+    pub transient: bool,
+}
+
+/// One placeholder without a value.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Missing {
+    /// The key of the document.
+    pub key: String,
+    /// The placeholder as written.
+    pub placeholder: String,
+    /// Why there is no value.
+    pub reason: String,
+    /// Whether a later look may find it without anybody's doing.
+    pub transient: bool,
+}
+
+/// The placeholders of one document that have no value, all of them.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Unresolved {
+    /// The document.
+    pub file: String,
+    /// What is missing.
+    pub missing: Vec<Missing>,
+}
+
+impl Unresolved {
+    /// The stable code of this error.
+    pub const CODE: &'static str = "Config.Unresolved";
+
+    /// Whether a later look may find everything without anybody's doing.
+    pub fn is_transient(&self) -> bool {
+        self.missing.iter().all(|missing| missing.transient)
+    }
+}
+
+impl std::error::Error for Unresolved {}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let many = self.missing.len();
+        write!(
+            f,
+            "{}: {many} placeholder{} without a value:",
+            self.file,
+            if many == 1 { "" } else { "s" }
+        )?;
+        for missing in &self.missing {
+            write!(
+                f,
+                "\n  {} of {}: {}",
+                missing.placeholder, missing.key, missing.reason
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// When the values of a document were looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookup {
+    /// The count of looks that the resolver had taken.
+    generation: u64,
+    /// Set when the look was taken because a credential had been refused.
+    refreshed: Option<SystemTime>,
+}
+
+/// What a second look found.
+#[derive(Debug)]
+pub struct Refreshed {
+    /// The values as they are now.
+    pub values: Values,
+    /// Whether any of them differs. If not, the credential is wrong and must not be tried again.
+    pub changed: bool,
+}
+
+/// The environment as the resolver keeps it.
+type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+/// The wall clock: a monotonic one stands still while a function is frozen.
+type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+/// What is read at once: a file or a secret, with all its entries.
+type Place = (Provider, String);
+
+struct Cached {
+    read: Result<SecretString, FetchError>,
+    at: SystemTime,
+    generation: u64,
+}
+
+#[derive(Default)]
+struct Cache {
+    places: BTreeMap<Place, Cached>,
+    generation: u64,
+}
+
+/// Looks placeholders up and remembers what it read.
+pub struct Resolver {
+    env: Environment,
+    secrets: Option<Arc<dyn SecretFetch>>,
+    clock: Clock,
+    ttl: Duration,
+    timeout: Duration,
+    // Held across a fetch, so that twenty tables that start together read a secret once.
+    cache: Mutex<Cache>,
+}
+
+impl Resolver {
+    /// A resolver without a secrets manager, as for documents that use none.
+    pub fn new(
+        env: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Resolver {
+        Resolver {
+            env: Arc::new(env),
+            secrets: None,
+            clock: Arc::new(clock),
+            ttl: TTL,
+            timeout: TIMEOUT,
+            cache: Mutex::default(),
+        }
+    }
+
+    /// Reads `secretsmanager` placeholders from here.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Arc<dyn SecretFetch>) -> Resolver {
+        self.secrets = Some(secrets);
+        self
+    }
+
+    /// Sets how long a value is used before it is looked up again.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Resolver {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets how long one look may take.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Resolver {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The environment that the resolver looks into.
+    pub(in crate::config) fn env(&self) -> impl Fn(&str) -> Option<String> + '_ {
+        |name| (self.env)(name)
+    }
+
+    /// Looks up every placeholder of a document. What is missing is one error that lists all of it.
+    pub async fn resolve(&self, values: &Values) -> Result<Values, Unresolved> {
+        self.look(values, None).await
+    }
+
+    /// Looks again after a credential of these values was refused.
+    ///
+    /// A place is read again only if nobody did since these values were looked up, and values that come out of a
+    /// refresh are not refreshed again within the TTL: one rotation costs one more read and one more attempt, however
+    /// many tables share the credential, and a wrong password is not hammered until the account locks.
+    pub async fn refresh(&self, values: &Values) -> Result<Refreshed, Unresolved> {
+        let now = (self.clock)();
+        let just_refreshed = values
+            .lookup
+            .and_then(|lookup| lookup.refreshed)
+            .is_some_and(|at| self.is_fresh(at, now));
+        if just_refreshed || values.references().next().is_none() {
+            return Ok(Refreshed {
+                values: values.clone(),
+                changed: false,
+            });
+        }
+        let known = values.lookup.map_or(0, |lookup| lookup.generation);
+        let fresh = self.look(values, Some(known)).await?;
+        let changed = fresh
+            .entries
+            .iter()
+            .any(|(name, entry)| entry.text() != values.text(name));
+        Ok(Refreshed {
+            values: fresh,
+            changed,
+        })
+    }
+
+    fn is_fresh(&self, at: SystemTime, now: SystemTime) -> bool {
+        // A clock that went back proves nothing about age: look again.
+        now.duration_since(at).is_ok_and(|age| age < self.ttl)
+    }
+
+    /// Fills the templates; with `after`, from reads that are younger than that generation.
+    async fn look(&self, values: &Values, after: Option<u64>) -> Result<Values, Unresolved> {
+        let now = (self.clock)();
+        let mut cache = self.cache.lock().await;
+        self.read_places(&mut cache, values, after, now).await;
+
+        let mut missing = Vec::new();
+        let mut found: BTreeMap<&Reference, SecretString> = BTreeMap::new();
+        for (key, reference) in values.references() {
+            match self.value_of(&cache, reference) {
+                Ok(value) => drop(found.insert(reference, value)),
+                Err(FetchError { message, transient }) => missing.push(Missing {
+                    key: key.to_owned(),
+                    placeholder: reference.source.clone(),
+                    reason: message,
+                    transient,
+                }),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(Unresolved {
+                file: values.file.clone(),
+                missing,
+            });
+        }
+
+        let mut resolved = values.clone();
+        for entry in resolved.entries.values_mut() {
+            let Some(template) = entry.template().cloned() else {
+                continue;
+            };
+            if let Some(text) =
+                template.fill(|reference| found.get(reference).map(ExposeSecret::expose_secret))
+            {
+                let text = entry.key.kind.tidy(&text).to_owned();
+                entry.content = Content::Resolved(SecretString::from(text), template);
+            }
+        }
+        resolved.lookup = Some(Lookup {
+            generation: cache.generation,
+            refreshed: after.map(|_| now),
+        });
+        Ok(resolved)
+    }
+
+    /// Reads what is not in the cache, or too old for it, side by side.
+    async fn read_places(
+        &self,
+        cache: &mut Cache,
+        values: &Values,
+        after: Option<u64>,
+        now: SystemTime,
+    ) {
+        let stale = |place: &Place| match cache.places.get(place) {
+            None => true,
+            Some(cached) => {
+                cached.read.is_err()
+                    || !self.is_fresh(cached.at, now)
+                    || after.is_some_and(|known| cached.generation <= known)
+            }
+        };
+        let places: BTreeSet<Place> = values
+            .references()
+            .filter(|(_, reference)| {
+                matches!(
+                    reference.provider,
+                    Provider::File | Provider::SecretsManager
+                )
+            })
+            .map(|(_, reference)| (reference.provider, reference.path.clone()))
+            .filter(stale)
+            .collect();
+        if places.is_empty() {
+            return;
+        }
+        let reads = join_all(places.iter().map(|place| self.read(place))).await;
+        cache.generation += 1;
+        let generation = cache.generation;
+        for (place, read) in places.into_iter().zip(reads) {
+            cache.places.insert(
+                place,
+                Cached {
+                    read,
+                    at: now,
+                    generation,
+                },
+            );
+        }
+    }
+
+    async fn read(&self, place: &Place) -> Result<SecretString, FetchError> {
+        match tokio::time::timeout(self.timeout, self.read_unbounded(place)).await {
+            Ok(read) => read,
+            Err(_) => {
+                let message = format!("no answer came within {:?}", self.timeout);
+                Err(FetchError {
+                    message,
+                    transient: true,
+                })
+            }
+        }
+    }
+
+    async fn read_unbounded(&self, (provider, path): &Place) -> Result<SecretString, FetchError> {
+        match (provider, &self.secrets) {
+            (Provider::SecretsManager, Some(secrets)) => secrets.fetch(path).await,
+            (Provider::SecretsManager, None) => {
+                Err(permanent("no secrets manager is available here"))
+            }
+            _ => match tokio::fs::read(path).await {
+                Ok(bytes) => Ok(SecretString::from(document::decode(&bytes))),
+                Err(error) => Err(permanent(format!("the file cannot be read: {error}"))),
+            },
+        }
+    }
+
+    fn value_of(&self, cache: &Cache, reference: &Reference) -> Result<SecretString, FetchError> {
+        match reference.provider {
+            Provider::Env => (self.env)(&reference.path)
+                .map(SecretString::from)
+                .ok_or_else(|| {
+                    permanent(format!(
+                        "the environment has no variable {}",
+                        reference.path
+                    ))
+                }),
+            Provider::Ssm => Err(permanent("the provider ssm is not built yet")),
+            Provider::File | Provider::SecretsManager => {
+                let place = (reference.provider, reference.path.clone());
+                let cached = cache
+                    .places
+                    .get(&place)
+                    .ok_or_else(|| permanent("was not read"))?;
+                let whole = cached.read.clone()?;
+                match &reference.key {
+                    Some(key) => entry_of(reference, whole.expose_secret(), key),
+                    None => Ok(whole),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolver")
+            .field("ttl", &self.ttl)
+            .finish_non_exhaustive()
+    }
+}
+
+fn permanent(message: impl Into<String>) -> FetchError {
+    FetchError {
+        message: message.into(),
+        transient: false,
+    }
+}
+
+/// Takes one entry out of a secret or a file. Parse errors are not passed on: they quote what they could not read.
+fn entry_of(reference: &Reference, whole: &str, key: &str) -> Result<SecretString, FetchError> {
+    let (what, entries) = match reference.provider {
+        Provider::File if !reference.path.ends_with(".json") => (
+            "file",
+            document::properties(whole)
+                .map_err(|_| permanent("the file is not in the properties format"))?,
+        ),
+        Provider::File => (
+            "file",
+            scalars(whole).ok_or_else(|| permanent("the file is not a JSON object"))?,
+        ),
+        _ => (
+            "secret",
+            scalars(whole).ok_or_else(|| {
+                permanent("the secret is not a JSON object, so it has no keys; leave the key out")
+            })?,
+        ),
+    };
+    entries
+        .into_iter()
+        .rev()
+        .find(|(name, _)| name == key)
+        .map(|(_, value)| SecretString::from(value))
+        .ok_or_else(|| {
+            permanent(format!(
+                "the {what} has no entry {key:?} that is text, number or boolean"
+            ))
+        })
+}
+
+fn scalars(text: &str) -> Option<Vec<(String, String)>> {
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
+    let scalar = |value| match value {
+        serde_json::Value::String(text) => Some(text),
+        serde_json::Value::Number(number) => Some(number.to_string()),
+        serde_json::Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    };
+    Some(
+        object
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, scalar(value)?)))
+            .collect(),
+    )
+}

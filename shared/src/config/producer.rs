@@ -1,0 +1,191 @@
+//! The settings of the Kafka producer, as librdkafka takes them.
+//!
+//! Connect's documents speak the Java client's language and librdkafka has its own. Most names are the same. Where a
+//! Java key has an equivalent it is translated; where it has none it is refused by name, because a producer that ignores
+//! `interceptor.classes` is not the producer that was asked for. What would break a promise of the sweep (fewer acks, no
+//! idempotence, reports only for errors) is not a setting.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::connect::{MSK_IAM, PRODUCER, PRODUCER_OVERRIDE};
+use super::fault::Faults;
+use super::values::{Entry, Values};
+
+mod refused;
+mod settings;
+
+pub(super) use refused::REFUSED;
+use settings::route;
+pub(super) use settings::{JAVA, KNOWN, definition, names};
+
+/// The producer's settings, by librdkafka's names. Their values are not shown.
+#[derive(Clone, Default)]
+pub struct ProducerSettings {
+    settings: BTreeMap<&'static str, SecretString>,
+    /// Whether to sign in to Amazon MSK with the role of the process; `sasl.mechanism` is `OAUTHBEARER` then.
+    pub msk_iam: bool,
+}
+
+impl ProducerSettings {
+    /// All settings in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.settings
+            .iter()
+            .map(|(name, value)| (*name, value.expose_secret()))
+    }
+
+    /// One setting.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(ExposeSecret::expose_secret)
+    }
+}
+
+/// Two connectors may share a producer when their settings are equal.
+impl PartialEq for ProducerSettings {
+    fn eq(&self, other: &ProducerSettings) -> bool {
+        self.msk_iam == other.msk_iam && self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for ProducerSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProducerSettings")
+            .field("names", &self.settings.keys().collect::<Vec<_>>())
+            .field("msk_iam", &self.msk_iam)
+            .finish()
+    }
+}
+
+/// The settings for a connector: the worker's, then the worker's `producer.` ones, then the connector's own.
+///
+/// What is still a placeholder is left out, and the checks that need it wait for it.
+pub(super) fn merge(
+    worker: &Values,
+    connector: Option<&Values>,
+    faults: &mut Faults,
+) -> ProducerSettings {
+    let mut merged = Merged::default();
+    merged.take(
+        worker,
+        |name| (!name.starts_with(PRODUCER)).then_some(name),
+        faults,
+    );
+    merged.take(worker, |name| name.strip_prefix(PRODUCER), faults);
+    if let Some(connector) = connector {
+        merged.take(
+            connector,
+            |name| name.strip_prefix(PRODUCER_OVERRIDE),
+            faults,
+        );
+    }
+    // Signing in is the worker's affair unless the connector overrides some of it: one mistake is told once.
+    let signs_in_alone = |values: &Values| {
+        let mut settings = values
+            .entries
+            .keys()
+            .filter_map(|name| name.strip_prefix(PRODUCER_OVERRIDE));
+        settings.any(|setting| setting.starts_with("sasl.") || setting == "security.protocol")
+    };
+    match connector {
+        None => merged.check(worker, faults),
+        Some(connector) if signs_in_alone(connector) => merged.check(connector, faults),
+        Some(_) => {}
+    }
+    let msk_iam = merged
+        .settings
+        .get("sasl.mechanism")
+        .is_some_and(|value| value.expose_secret() == MSK_IAM);
+    if msk_iam {
+        merged
+            .settings
+            .insert("sasl.mechanism", SecretString::from("OAUTHBEARER"));
+    }
+    ProducerSettings {
+        settings: merged.settings,
+        msk_iam,
+    }
+}
+
+/// The settings on their way, with what is known to be given but not yet known.
+#[derive(Default)]
+struct Merged {
+    settings: BTreeMap<&'static str, SecretString>,
+    pending: Vec<&'static str>,
+}
+
+impl Merged {
+    fn take<'v>(
+        &mut self,
+        values: &'v Values,
+        setting: impl Fn(&'v str) -> Option<&'v str>,
+        faults: &mut Faults,
+    ) {
+        for (name, entry) in &values.entries {
+            let Some((known, route)) = setting(name).and_then(route) else {
+                continue;
+            };
+            match entry.text() {
+                Some(text) => match route.apply(entry_text(entry, text)) {
+                    Ok(value) => {
+                        self.pending.retain(|pending| *pending != known);
+                        self.settings.insert(known, SecretString::from(value));
+                    }
+                    Err(message) => faults.push(values.fault(name, message)),
+                },
+                None => self.pending.push(known),
+            }
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(ExposeSecret::expose_secret)
+    }
+
+    /// Whether the final producer lacks a setting for certain.
+    fn lacks(&self, name: &str) -> bool {
+        !self.settings.contains_key(name) && !self.pending.contains(&name)
+    }
+
+    /// Checks what needs several settings at once.
+    fn check(&self, blamed: &Values, faults: &mut Faults) {
+        let mut blame = |key: &str, message: &str| faults.push(blamed.fault(key, message));
+        let mechanism = self.get("sasl.mechanism");
+        let protocol = self.get("security.protocol").map(str::to_ascii_uppercase);
+        let signs_in = protocol
+            .as_deref()
+            .is_some_and(|protocol| protocol.starts_with("SASL"));
+        if signs_in && self.lacks("sasl.mechanism") {
+            blame(
+                "sasl.mechanism",
+                "is required when security.protocol signs in with SASL",
+            );
+        }
+        if mechanism.is_some() && !signs_in && !self.pending.contains(&"security.protocol") {
+            blame(
+                "sasl.mechanism",
+                "has no effect unless security.protocol is SASL_SSL or SASL_PLAINTEXT",
+            );
+        }
+        if mechanism == Some(MSK_IAM) && protocol.as_deref() == Some("SASL_PLAINTEXT") {
+            blame("security.protocol", "must be SASL_SSL for AWS_MSK_IAM");
+        }
+        if mechanism.is_some_and(|name| name == "PLAIN" || name.starts_with("SCRAM-")) {
+            for credential in ["sasl.username", "sasl.password"] {
+                if self.lacks(credential) {
+                    blame(credential, "is required by the SASL mechanism");
+                }
+            }
+        }
+    }
+}
+
+/// Choices go out in the spelling of their definition, whatever the document's.
+fn entry_text<'e>(entry: &Entry, text: &'e str) -> &'e str {
+    match entry.key.kind {
+        super::key::Kind::Choice(choices) => super::kind::choice(text, choices).unwrap_or(text),
+        _ => text,
+    }
+}

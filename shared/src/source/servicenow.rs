@@ -1,0 +1,202 @@
+//! The ServiceNow source: tables and views over the Table API, by a keyset cursor on (timestamp, id).
+//!
+//! ```text
+//! keys      what documents say            planner   what to ask next, what an answer means; no I/O
+//! http      one request and its answer    range     the two query shapes, and the check of rows against them
+//! auth      signing in                    answer    the body: rows as slices, heads of rows
+//! session   the planner driven over http  hidden    rows that are counted and not shown
+//! ```
+//!
+//! [`Connection`] is an instance as this process talks to it: one login, one limiter, one connection pool, shared by
+//! the tables of a connector.
+
+mod answer;
+mod auth;
+mod error;
+mod hidden;
+mod http;
+pub mod keys;
+mod limiter;
+mod planner;
+mod range;
+mod session;
+mod time;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use secrecy::ExposeSecret as _;
+
+pub use auth::{NoRotation, Rotation};
+use error::Error;
+use http::Instance;
+use keys::{Proxy, ServiceNow};
+use planner::{At, Settings};
+use range::CursorFields;
+use session::Session;
+
+use crate::cursor::{Identity, Position};
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::record::Shape;
+use crate::source::{Resume, Table, TableSweep};
+use crate::sweep::Window;
+
+/// An instance with the tables that one document takes from it.
+#[derive(Debug)]
+pub struct Connection {
+    connector: String,
+    settings: Arc<ServiceNow>,
+    instance: Arc<Instance>,
+}
+
+impl Connection {
+    /// Contacts nothing yet.
+    ///
+    /// # Errors
+    /// The HTTP client cannot be built: a proxy's address is wrong, or there are no root certificates.
+    pub fn new(connector: &str, settings: ServiceNow, host: Host, rotation: Arc<dyn Rotation>) -> Result<Self, Failure> {
+        let instance = Instance::new(host, &settings, rotation).map_err(|error| error.of(connector, "*", "all"))?;
+        Ok(Self { connector: connector.to_owned(), settings: Arc::new(settings), instance: Arc::new(instance) })
+    }
+
+    /// The tables with the shape of their records, in the order of their aliases.
+    pub fn tables(&self) -> Vec<(Arc<dyn Table>, Shape)> {
+        self.settings.tables.iter().map(|table| (Arc::new(self.table(table)) as Arc<dyn Table>, self.shape(table))).collect()
+    }
+
+    fn table(&self, table: &keys::Table) -> SnowTable {
+        let domain = if table.query_domain { "true" } else { "false" };
+        let identity = Identity {
+            connector: self.connector.clone(),
+            alias: table.alias.clone(),
+            source: keys::SOURCE.name.to_owned(),
+            instance: self.settings.host.clone(),
+            table: table.name.clone(),
+            field: table.timestamp_field.clone(),
+            id_field: table.sys_id_field.clone(),
+            fingerprint: Identity::fingerprint_of(&[&table.name, &table.query, domain]),
+        };
+        SnowTable { identity, table: table.clone(), settings: Arc::clone(&self.settings), instance: Arc::clone(&self.instance) }
+    }
+
+    fn shape(&self, table: &keys::Table) -> Shape {
+        let headers =
+            [("snow.table", table.name.as_str()), ("snow.instance", self.settings.host.as_str()), ("snow.source.operation", "UPSERT")];
+        let shape = Shape::schemaless(&table.topic, &headers, "snow.extracted_at", "snow.schema.mode");
+        if self.settings.emit_envelope { shape.enveloped(&table.name, &self.settings.host) } else { shape }
+    }
+}
+
+/// One table or view.
+struct SnowTable {
+    identity: Identity,
+    table: keys::Table,
+    settings: Arc<ServiceNow>,
+    instance: Arc<Instance>,
+}
+
+#[async_trait]
+impl Table for SnowTable {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn topic(&self) -> &str {
+        &self.table.topic
+    }
+
+    fn poll_interval(&self) -> Duration {
+        self.table.poll_interval
+    }
+
+    fn page_size(&self) -> u32 {
+        self.table.batch_size
+    }
+
+    async fn open(&self, mut from: Resume) -> Result<Box<dyn TableSweep>, Failure> {
+        let start = self.table.start.as_second();
+        let cursor = match &from.progress.cursor {
+            None => At { second: start, id: String::new() },
+            Some(position) => read_position(position).ok_or_else(|| self.unreadable(position))?,
+        };
+        let overlap = i64::try_from(self.settings.overlap.as_secs()).unwrap_or(i64::MAX);
+        if from.window_lost {
+            // A pass over the overlap that is under way looked through a window that is gone.
+            from.progress.notes.remove("reread");
+        }
+        let window = match from.window.clone() {
+            Some(window) => window,
+            None if from.window_lost => Window::lost(cursor.second.saturating_sub(overlap), cursor.second),
+            None => Window::complete_from(cursor.second),
+        };
+        Ok(Box::new(Session::new(self, from, cursor, window)))
+    }
+
+    fn parse_position(&self, text: &str) -> Result<Position, String> {
+        match time::parse(text.trim()) {
+            Some(second) => Ok(position(&At { second, id: String::new() })),
+            None => Err(format!("{text:?} is not a time of the form \"yyyy-MM-dd HH:mm:ss\" (UTC)")),
+        }
+    }
+
+    fn is_forward(&self, from: &Position, to: &Position) -> bool {
+        match (read_position(from), read_position(to)) {
+            // The id of a position set by hand is empty: it lies before every row of its second.
+            (Some(from), Some(to)) => to.second > from.second || (to.second == from.second && from.id.is_empty() && !to.id.is_empty()),
+            _ => true,
+        }
+    }
+}
+
+impl SnowTable {
+    fn planning(&self) -> Settings {
+        let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+        Settings {
+            overlap: seconds(self.settings.overlap),
+            lag: seconds(self.settings.safety_lag),
+            poll: i64::try_from(self.table.poll_interval.as_millis().div_ceil(1000)).unwrap_or(i64::MAX),
+            window_limit: self.settings.dedup_window_records,
+            fields: self.fields(),
+        }
+    }
+
+    fn fields(&self) -> CursorFields {
+        CursorFields {
+            timestamp: self.table.timestamp_field.clone(),
+            id: self.table.sys_id_field.clone(),
+            mod_count: self.table.mod_count_field(),
+        }
+    }
+
+    fn unreadable(&self, position: &Position) -> Failure {
+        let shown = serde_json::to_string(position).unwrap_or_default();
+        Failure::new(
+            "Cursor.Format",
+            crate::failure::Retry::Never,
+            format!(
+                "{}/{}: the stored position {shown} is not one of this source; `tablesweep cursor rewind` sets another",
+                self.identity.connector, self.identity.alias
+            ),
+        )
+    }
+}
+
+/// A position as it is stored and reported.
+fn position(at: &At) -> Position {
+    Position::new([("timestamp", Some(time::format(at.second))), ("sys_id", Some(at.id.clone()))])
+}
+
+fn read_position(position: &Position) -> Option<At> {
+    Some(At { second: time::parse(position.get("timestamp")?)?, id: position.get("sys_id")?.to_owned() })
+}
+
+/// The proxy for all requests.
+fn proxy(settings: &Proxy) -> Result<reqwest::Proxy, Error> {
+    let proxy = reqwest::Proxy::all(settings.url.clone()).map_err(|error| Error::NoAnswer { detail: http::describe(&error) })?;
+    Ok(match (&settings.username, &settings.password) {
+        (Some(user), password) => proxy.basic_auth(user, password.as_ref().map_or("", |password| password.expose_secret())),
+        (None, _) => proxy,
+    })
+}

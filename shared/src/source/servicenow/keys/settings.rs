@@ -1,0 +1,441 @@
+//! The struct that the source works with, read from checked values.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use secrecy::SecretString;
+use url::Url;
+
+use super::{normalised_query, of};
+use crate::config::{Faults, Reader, Values};
+
+/// Everything that a connector's document says about its instance and tables.
+#[derive(Clone, Debug)]
+pub struct ServiceNow {
+    /// The instance's address.
+    pub url: Url,
+    /// The instance's host in lower case: its identity in cursors and headers.
+    pub host: String,
+    /// How to sign in.
+    pub auth: Auth,
+    /// How to talk HTTP.
+    pub http: Http,
+    /// How often to try again.
+    pub retry: Retry,
+    /// Which certificates to use.
+    pub tls: Tls,
+    /// The shape of record values.
+    pub schema_mode: SchemaMode,
+    /// What an unmapped field does in mode `typed`.
+    pub schema_evolution: SchemaEvolution,
+    /// The fields of mode `typed`, as (name, type).
+    pub typed_fields: Vec<(String, String)>,
+    /// Whether values are wrapped in the envelope.
+    pub emit_envelope: bool,
+    /// What a row without a readable cursor does.
+    pub bad_row: BadRow,
+    /// What a row does that is larger than Kafka takes.
+    pub oversize_row: BadRow,
+    /// Whether to try access and cursor before a table's first sweep.
+    pub startup_probe: bool,
+    /// How far behind the cursor rows are read again.
+    pub overlap: Duration,
+    /// How far behind the instance's clock a sweep ends.
+    pub safety_lag: Duration,
+    /// How many delivered row versions are remembered per table.
+    pub dedup_window_records: usize,
+    /// The tables in the order of their aliases.
+    pub tables: Vec<Table>,
+}
+
+/// How to sign in.
+#[derive(Clone, Debug)]
+pub enum Auth {
+    /// A user and a password with every request.
+    Basic {
+        /// The user.
+        username: String,
+        /// The password.
+        password: SecretString,
+    },
+    /// A token for the client itself.
+    ClientCredentials {
+        /// The OAuth client.
+        client: OauthClient,
+    },
+    /// A token for a user, by the user's password.
+    PasswordGrant {
+        /// The OAuth client.
+        client: OauthClient,
+        /// The user.
+        username: String,
+        /// The password.
+        password: SecretString,
+    },
+}
+
+/// An OAuth client and where it gets tokens.
+#[derive(Clone, Debug)]
+pub struct OauthClient {
+    /// The client's id.
+    pub id: String,
+    /// The client's secret.
+    pub secret: SecretString,
+    /// The scope to ask for.
+    pub scope: Option<String>,
+    /// Where tokens are issued.
+    pub token_url: Url,
+}
+
+/// How to talk HTTP.
+#[derive(Clone, Debug)]
+pub struct Http {
+    /// The most requests at a time.
+    pub max_concurrent_requests: usize,
+    /// The longest wait for a connection.
+    pub connect_timeout: Duration,
+    /// The longest wait for an answer.
+    pub request_timeout: Duration,
+    /// The proxy to go through.
+    pub proxy: Option<Proxy>,
+    /// The largest answer in bytes, after decompression.
+    pub max_response_bytes: usize,
+    /// The User-Agent header, unless it is this program's own.
+    pub user_agent: Option<String>,
+    /// Whether a 429 lowers the number of concurrent requests.
+    pub adaptive_throttling: bool,
+}
+
+/// A proxy, and who signs in there.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    /// Its address.
+    pub url: Url,
+    /// The user.
+    pub username: Option<String>,
+    /// The password.
+    pub password: Option<SecretString>,
+}
+
+/// How often to try again, and how long to wait in between.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    /// The most attempts at one request.
+    pub max_attempts: u32,
+    /// The longest time for all of them.
+    pub max_elapsed: Duration,
+    /// The first wait.
+    pub initial_backoff: Duration,
+    /// The longest wait.
+    pub max_backoff: Duration,
+}
+
+/// Certificates beyond the public ones.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    /// Whom to trust.
+    pub truststore: Option<Store>,
+    /// Who we are.
+    pub keystore: Option<Store>,
+}
+
+/// A file of certificates.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// The file.
+    pub path: String,
+    /// Its password.
+    pub password: Option<SecretString>,
+    /// Its type: JKS, PKCS12 or PEM.
+    pub format: String,
+}
+
+/// The shape of record values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchemaMode {
+    /// The row as the instance gave it.
+    #[default]
+    Schemaless,
+    /// Every field an optional text.
+    Strings,
+    /// Fields of declared types.
+    Typed,
+}
+
+impl SchemaMode {
+    /// The mode's name, as keys and headers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SchemaMode::Schemaless => "schemaless",
+            SchemaMode::Strings => "strings",
+            SchemaMode::Typed => "typed",
+        }
+    }
+}
+
+/// What an unmapped field does in mode `typed`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchemaEvolution {
+    /// It fails the table.
+    #[default]
+    Fail,
+    /// It is added as an optional field.
+    Backward,
+    /// It is left out.
+    Permissive,
+}
+
+/// What a row does that cannot be delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BadRow {
+    /// It fails the table.
+    #[default]
+    Fail,
+    /// It is skipped, counted and logged.
+    Skip,
+}
+
+/// Which form of values is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DisplayValue {
+    /// Raw values.
+    #[default]
+    False,
+    /// Display values.
+    True,
+    /// Both, with the link.
+    All,
+}
+
+/// One table of the document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The alias.
+    pub alias: String,
+    /// The table or view.
+    pub name: String,
+    /// The topic.
+    pub topic: String,
+    /// Where to begin while there is no cursor.
+    pub start: Timestamp,
+    /// The cursor's time.
+    pub timestamp_field: String,
+    /// The cursor's identity, and the record's key.
+    pub sys_id_field: String,
+    /// The base query, normalised.
+    pub query: String,
+    /// The fields to ask for, the version counter among them; `None` for all.
+    pub fields: Option<Vec<String>>,
+    /// Which form of values is asked for.
+    pub display_value: DisplayValue,
+    /// Whether the links of references are left out.
+    pub exclude_reference_link: bool,
+    /// Whether rows are limited to the user's domain.
+    pub query_domain: bool,
+    /// The query category.
+    pub query_category: Option<String>,
+    /// Rows per request.
+    pub batch_size: u32,
+    /// How often the table is looked at when it is caught up.
+    pub poll_interval: Duration,
+}
+
+impl Table {
+    /// The field that counts a row's versions, prefixed in a view as its identity is.
+    pub fn mod_count_field(&self) -> String {
+        let prefix = self.sys_id_field.strip_suffix("sys_id").unwrap_or_default();
+        format!("{prefix}sys_mod_count")
+    }
+}
+
+impl ServiceNow {
+    /// Reads resolved values. A value that is still a placeholder is a fault.
+    pub fn read(values: &Values) -> Result<ServiceNow, Faults> {
+        let mut reader = Reader::new(values);
+        let url = reader.url("snow.url");
+        let settings = ServiceNow {
+            host: url.host_str().unwrap_or_default().to_ascii_lowercase(),
+            auth: auth(&mut reader, &url),
+            http: http(&mut reader),
+            retry: Retry {
+                max_attempts: reader.integer("snow.retry.max.attempts"),
+                max_elapsed: reader.millis("snow.retry.max.elapsed.ms"),
+                initial_backoff: reader.millis("snow.retry.initial.backoff.ms"),
+                max_backoff: reader.millis("snow.retry.max.backoff.ms"),
+            },
+            tls: Tls {
+                truststore: store(&mut reader, "truststore"),
+                keystore: store(&mut reader, "keystore"),
+            },
+            schema_mode: reader.choice("snow.source.schema.mode", |text| match text {
+                "schemaless" => Some(SchemaMode::Schemaless),
+                "strings" => Some(SchemaMode::Strings),
+                "typed" => Some(SchemaMode::Typed),
+                _ => None,
+            }),
+            schema_evolution: reader.choice("snow.source.schema.evolution", |text| match text {
+                "fail" => Some(SchemaEvolution::Fail),
+                "backward" => Some(SchemaEvolution::Backward),
+                "permissive" => Some(SchemaEvolution::Permissive),
+                _ => None,
+            }),
+            typed_fields: reader
+                .required("snow.source.typed.fields", |text| typed_fields(text).ok())
+                .unwrap_or_default(),
+            emit_envelope: reader.boolean("snow.source.emit.envelope"),
+            bad_row: reader.choice("snow.source.bad.row.behavior", bad_row),
+            oversize_row: reader.choice("snow.source.oversize.row.behavior", bad_row),
+            startup_probe: reader.boolean("snow.source.startup.probe"),
+            overlap: reader.seconds("snow.source.overlap.seconds"),
+            safety_lag: reader.seconds("snow.source.safety.lag.seconds"),
+            dedup_window_records: reader.integer("snow.source.dedup.window.records"),
+            tables: values
+                .aliases()
+                .iter()
+                .map(|alias| table(&mut reader, alias))
+                .collect(),
+            url,
+        };
+        reader.finish(settings)
+    }
+}
+
+fn bad_row(text: &str) -> Option<BadRow> {
+    match text {
+        "fail" => Some(BadRow::Fail),
+        "skip" => Some(BadRow::Skip),
+        _ => None,
+    }
+}
+
+fn auth(reader: &mut Reader<'_>, url: &Url) -> Auth {
+    let kind = reader.choice("snow.auth.type", |text| Some(text.to_owned()));
+    if kind == "basic" {
+        return Auth::Basic {
+            username: reader.text("snow.auth.username"),
+            password: reader.secret("snow.auth.password"),
+        };
+    }
+    let token_url = reader.optional_endpoint("snow.oauth.token.url");
+    let client = OauthClient {
+        id: reader.text("snow.oauth.client.id"),
+        secret: reader.secret("snow.oauth.client.secret"),
+        scope: reader.optional("snow.oauth.scope"),
+        token_url: token_url.unwrap_or_else(|| {
+            let mut own = url.clone();
+            own.set_path("/oauth_token.do");
+            own
+        }),
+    };
+    match reader
+        .choice("snow.oauth.grant.type", |text| Some(text.to_owned()))
+        .as_str()
+    {
+        "password" => Auth::PasswordGrant {
+            client,
+            username: reader.text("snow.auth.username"),
+            password: reader.secret("snow.auth.password"),
+        },
+        _ => Auth::ClientCredentials { client },
+    }
+}
+
+fn http(reader: &mut Reader<'_>) -> Http {
+    let proxy = reader.optional_url("snow.http.proxy.url").map(|url| Proxy {
+        url,
+        username: reader.optional("snow.http.proxy.username"),
+        password: reader.optional_secret("snow.http.proxy.password"),
+    });
+    Http {
+        max_concurrent_requests: reader.integer("snow.http.max.concurrent.requests"),
+        connect_timeout: reader.millis("snow.http.connect.timeout.ms"),
+        request_timeout: reader.millis("snow.http.request.timeout.ms"),
+        proxy,
+        max_response_bytes: reader.integer("snow.http.max.response.bytes"),
+        user_agent: reader.optional("snow.http.user.agent"),
+        adaptive_throttling: reader.boolean("snow.http.adaptive.throttling"),
+    }
+}
+
+fn store(reader: &mut Reader<'_>, which: &str) -> Option<Store> {
+    let path = reader.optional(&format!("snow.tls.{which}.path"))?;
+    Some(Store {
+        path,
+        password: reader.optional_secret(&format!("snow.tls.{which}.password")),
+        format: reader.choice(&format!("snow.tls.{which}.type"), |text| {
+            Some(text.to_owned())
+        }),
+    })
+}
+
+fn table(reader: &mut Reader<'_>, alias: &str) -> Table {
+    let key = |setting| of(alias, setting);
+    let mut table = Table {
+        alias: alias.to_owned(),
+        name: reader.text(&key("name")),
+        topic: reader.text(&key("topic")),
+        start: reader.timestamp(&key("start.timestamp")),
+        timestamp_field: reader.text(&key("timestamp.field")),
+        sys_id_field: reader.text(&key("sys.id.field")),
+        query: normalised_query(&reader.text(&key("query"))).to_owned(),
+        fields: None,
+        display_value: reader.choice(&key("display.value"), |text| match text {
+            "false" => Some(DisplayValue::False),
+            "true" => Some(DisplayValue::True),
+            "all" => Some(DisplayValue::All),
+            _ => None,
+        }),
+        exclude_reference_link: reader.boolean(&key("exclude.reference.link")),
+        query_domain: reader.boolean(&key("query.domain")),
+        query_category: Some(reader.text(&key("query.category")))
+            .filter(|category| !category.is_empty()),
+        batch_size: reader.integer(&key("batch.size")),
+        poll_interval: reader.millis(&key("poll.interval.ms")),
+    };
+    let listed = reader.text(&key("fields"));
+    if !listed.is_empty() {
+        let mut fields: Vec<String> = listed
+            .split(',')
+            .map(|field| field.trim().to_owned())
+            .collect();
+        let version = table.mod_count_field();
+        if !fields.contains(&version) {
+            fields.push(version);
+        }
+        table.fields = Some(fields);
+    }
+    table
+}
+
+/// Reads the list of mode `typed`.
+pub(super) fn typed_fields(text: &str) -> Result<Vec<(String, String)>, String> {
+    const TYPES: [&str; 12] = [
+        "string",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float32",
+        "float64",
+        "boolean",
+        "bytes",
+        "timestamp",
+        "date",
+        "time",
+    ];
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let entry = |entry: &str| {
+        let (field, kind) = entry.trim().split_once(':')?;
+        let scale = kind
+            .strip_prefix("decimal(")
+            .and_then(|rest| rest.strip_suffix(')'));
+        let known = TYPES.contains(&kind) || scale.is_some_and(|scale| scale.parse::<u8>().is_ok());
+        (known && super::is_field(field)).then(|| (field.to_owned(), kind.to_owned()))
+    };
+    text.split(',')
+        .map(entry)
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| "has an entry that is not field:type".into())
+}
