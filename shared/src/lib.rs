@@ -13,10 +13,13 @@
 pub mod assembly;
 pub mod config;
 pub mod cursor;
+pub mod delivery;
 pub mod failure;
 pub mod host;
+pub mod operate;
 pub mod plan;
 pub mod record;
+pub mod secrets;
 pub mod sink;
 pub mod source;
 pub mod sweep;

@@ -74,20 +74,22 @@ pub trait TableSweep: Send {
     /// A failure; nothing after the last answered page was delivered.
     async fn next_page(&mut self, allowance: &Allowance) -> Result<Option<Page>, Failure>;
 
-    /// The requests and bytes since the last call, whether or not they ended in a page.
+    /// The requests and bytes since the last call, whether or not they ended in a page, and the page size by now.
     fn spent(&mut self) -> Spent;
 
     /// The dedup window as it was when the sweep began; `None` if this source needs none.
     fn window(&self) -> Option<Window>;
 }
 
-/// Requests and bytes.
+/// Requests and bytes, and what they taught.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     /// Requests sent, repeated ones included.
     pub requests: u64,
     /// Bytes of the answers' bodies as they came over the wire.
     pub bytes_in: u64,
+    /// The page size that works, if it is smaller than the configured one. It is kept even if no page came of it.
+    pub page_size: Option<u32>,
 }
 
 /// One row as the source gives it.

@@ -29,3 +29,4 @@ pub use lease::{Held, LeasePlan};
 pub use pipeline::{Effect, Event, Pipeline, UNCOMMITTED};
 pub use report::{Mode, Outcome, Reason, SweepReport, TableReport};
 pub use window::{Version, Window, WindowChange};
+pub use window_store::remove as forget_window;

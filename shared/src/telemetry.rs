@@ -1,5 +1,7 @@
 //! Logs: to stderr, as text for a person or as JSON lines for a log store.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 
 use crate::host::env;
@@ -8,7 +10,9 @@ use crate::host::env;
 /// `tablesweep=debug`); otherwise `default` does.
 pub fn init(json: bool, default: &str) {
     let filter = env("TABLESWEEP_LOG").and_then(|text| EnvFilter::try_new(text).ok()).unwrap_or_else(|| EnvFilter::new(default));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for eyes: a file or a log store would keep their escape sequences.
+    let colours = std::io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     // A second call finds the first one's subscriber in place, which is as good.
     let started = if json { builder.json().flatten_event(true).try_init() } else { builder.with_target(false).try_init() };
     drop(started);

@@ -5,6 +5,9 @@
 //! holder to finish. Every accepted write adds one to the revision, so a write that was decided on an old reading
 //! cannot take effect.
 
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 
 use super::model::{FORMAT, Identity, Item, Lease, Parked, Paused, Position, Progress, Standing, StoredWindow};

@@ -46,7 +46,7 @@ pub struct Job {
 
 impl Job {
     /// How long before the end of an invocation the last page must have been fetched.
-    pub(super) fn reserve(&self) -> Duration {
+    pub fn reserve(&self) -> Duration {
         self.sink.message_timeout() + COMMIT_RESERVE
     }
 }

@@ -27,7 +27,6 @@ pub(super) struct Instances {
 #[derive(Debug)]
 struct Known {
     refused: Refused,
-    revision: u64,
     blocks: bool,
 }
 
@@ -113,13 +112,13 @@ async fn find(engine: &Engine, instance: &str, run: &Run) -> Result<Option<Known
     let Ok(refused) = serde_json::from_slice::<Refused>(&blob.bytes) else { return Ok(None) };
     let now_ms = engine.host.now_ms();
     if run.scheduled && refused.parked.next_try_ms > now_ms {
-        return Ok(Some(Known { refused, revision: blob.revision, blocks: true }));
+        return Ok(Some(Known { refused, blocks: true }));
     }
     let mut claimed = refused.clone();
     claimed.parked.next_try_ms = now_ms.saturating_add(CLAIM_MS);
-    let revision = put(&*engine.store, instance, &claimed, Expect::Revision(blob.revision)).await?;
-    let blocks = run.scheduled && revision.is_none();
-    Ok(Some(Known { refused, revision: revision.unwrap_or(blob.revision), blocks }))
+    let is_ours = put(&*engine.store, instance, &claimed, Expect::Revision(blob.revision)).await?.is_some();
+    let blocks = run.scheduled && !is_ours;
+    Ok(Some(Known { refused, blocks }))
 }
 
 async fn put(store: &dyn CursorStore, instance: &str, refused: &Refused, expect: Expect) -> Result<Option<u64>, crate::cursor::StoreError> {

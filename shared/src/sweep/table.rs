@@ -218,6 +218,8 @@ struct Sweep<'a> {
     /// The last page that the pipeline has let through to the sink.
     let_through: u64,
     rows_fetched: u64,
+    /// The page size that works, as the source last said; kept even if no page came of it.
+    learned: Option<Option<u32>>,
     failure: Option<Failure>,
     caught_up: bool,
     accepted: bool,
@@ -243,6 +245,7 @@ impl<'a> Sweep<'a> {
             unsent: VecDeque::new(),
             let_through: 0,
             rows_fetched: 0,
+            learned: None,
             failure: None,
             caught_up: false,
             accepted: false,
@@ -408,6 +411,7 @@ impl<'a> Sweep<'a> {
     fn spent(&mut self, spent: Spent) {
         self.report.requests += spent.requests;
         self.report.bytes_in += spent.bytes_in;
+        self.learned = Some(spent.page_size);
     }
 
     fn fetched(&mut self, page: Result<Option<Page>, Failure>) {
@@ -569,7 +573,10 @@ impl<'a> Sweep<'a> {
     /// Commits what is left, gives the lease back, and reports.
     async fn finish(&mut self) {
         let steps = self.pipeline.remainder();
-        let progress = self.fold(&steps);
+        let mut progress = self.fold(&steps);
+        if let Some(page_size) = self.learned {
+            progress.page_size = page_size;
+        }
         if self.pipeline.is_fenced() {
             self.report.rows += self.delivered.values().map(|delivered| delivered.rows).sum::<u64>();
         } else {

@@ -17,7 +17,7 @@ use super::range::{CursorFields, Head};
 use super::time;
 
 /// The rows of an answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Rows {
     /// Visible rows in the server's order.
     pub(super) rows: Vec<(Head, Bytes)>,

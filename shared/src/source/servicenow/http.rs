@@ -10,7 +10,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, D
 use std::io::Write as _;
 use url::Url;
 
-use super::answer::ErrorBody;
+use super::answer::{ErrorBody, Reading, Rows};
 use super::auth::{Login, Rotation};
 use super::error::{Error, Remedy};
 use super::keys::{Retry, ServiceNow};
@@ -35,10 +35,12 @@ pub(super) struct Instance {
     max_response_bytes: u64,
 }
 
-/// An answer with status 200 that claims to be JSON.
+/// A good answer.
 #[derive(Debug)]
 pub(super) struct Fetched {
-    pub(super) body: Bytes,
+    pub(super) rows: Rows,
+    /// Bytes of the body, inflated.
+    pub(super) size: u64,
     pub(super) total: Option<u64>,
     pub(super) next_link: bool,
     /// The `Date` header in epoch seconds.
@@ -56,6 +58,8 @@ pub(super) struct Call<'a> {
     pub(super) allowance: &'a Allowance,
     pub(super) admission: &'a Admission,
     pub(super) limit: u32,
+    /// How to read the rows; `None` if only the count matters.
+    pub(super) reading: Option<&'a Reading>,
     pub(super) spent: &'a mut Spent,
 }
 
@@ -166,16 +170,21 @@ impl Instance {
             self.limiter.answered();
         }
         let body = self.body(answer, &headers, call).await?;
+        let took = self.host.monotonic().saturating_sub(begun);
         refuse(status, &headers, &body, url)?;
-        call.admission.settle(body.len() as u64);
+        // Read here, so that a body that cannot be read is asked for again like one that did not come.
+        let rows = call.reading.map(|reading| reading.rows(&body, call.limit)).transpose()?.unwrap_or_default();
+        let size = body.len() as u64;
+        call.admission.settle(size);
         Ok(Fetched {
-            body,
+            rows,
+            size,
             total: header(&headers, "x-total-count").and_then(|text| text.trim().parse().ok()),
             next_link: headers.get_all(LINK).iter().any(|link| link.to_str().is_ok_and(|link| link.contains("rel=\"next\""))),
             date: headers.get(DATE).and_then(|date| date.to_str().ok()).and_then(epoch_seconds),
             sent_ms,
             elapsed_ms: i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX),
-            took: self.host.monotonic().saturating_sub(begun),
+            took,
         })
     }
 
@@ -227,7 +236,7 @@ fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Re
         408 | 425 | 499 => Error::ServerError { status: code, detail: said },
         429 => Error::RateLimited {
             rule: header(headers, "x-ratelimit-rule").map(|rule| format!(", rule {rule}")).unwrap_or_default(),
-            wait_seconds: header(headers, RETRY_AFTER.as_str()).and_then(retry_after),
+            wait_seconds: header(headers, RETRY_AFTER.as_str()).and_then(|text| retry_after(text, headers)),
         },
         500..=599 if is_html => Error::NotData { content_type, title: format!("{code} {}", title(body)) },
         500..=599 => Error::ServerError { status: code, detail: said },
@@ -244,9 +253,13 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Seconds to wait; a date counts from the instance's own now only roughly, so at least a second.
-fn retry_after(text: &str) -> Option<u64> {
-    text.trim().parse().ok()
+/// Seconds to wait: given as such, or as a date by the clock of whoever answered.
+fn retry_after(text: &str, headers: &HeaderMap) -> Option<u64> {
+    if let Ok(seconds) = text.trim().parse() {
+        return Some(seconds);
+    }
+    let now = header(headers, DATE.as_str()).and_then(epoch_seconds)?;
+    u64::try_from(epoch_seconds(text.trim())?.saturating_sub(now)).ok()
 }
 
 fn epoch_seconds(date: &str) -> Option<i64> {
@@ -324,6 +337,16 @@ mod tests {
         ] {
             assert_eq!(verdict(status, headers, body), code, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn the_wait_that_is_asked_for_comes_in_seconds_or_as_a_date() {
+        let mut headers = HeaderMap::new();
+        headers.insert(DATE, "Sun, 01 Mar 2026 12:00:00 GMT".parse().expect("a date"));
+        assert_eq!(retry_after(" 17 ", &headers), Some(17));
+        assert_eq!(retry_after("Sun, 01 Mar 2026 12:00:30 GMT", &headers), Some(30));
+        assert_eq!(retry_after("Sun, 01 Mar 2026 11:00:00 GMT", &headers), None);
+        assert_eq!(retry_after("soon", &headers), None);
     }
 
     #[test]

@@ -129,6 +129,8 @@ pub(super) struct Planner<R> {
     instance_now: Option<i64>,
     /// Where the re-read of a large overlap goes on.
     reread: Option<At>,
+    /// Seconds of the overlap that an earlier sweep ended too soon to read again.
+    overdue: Option<(i64, i64)>,
     /// Cursor and number of hidden rows of the last sweep, to recognise an unchanged table.
     hidden_before: Option<String>,
     /// The instance gives no count.
@@ -141,8 +143,6 @@ pub(super) struct Planner<R> {
 /// A sweep that has begun.
 #[derive(Debug, Clone)]
 struct Sweep<R> {
-    /// The cursor at its start, from which the overlap is counted.
-    start: At,
     /// The high-water mark, once it is known.
     hi: Option<i64>,
     /// The seconds of the overlap that are still to be read again.
@@ -223,6 +223,7 @@ impl<R: Clone> Planner<R> {
             difference_ms: start.difference_ms,
             instance_now: None,
             reread,
+            overdue: notes.get("overdue").and_then(|text| decode_span(text)),
             hidden_before: notes.get("hidden").cloned(),
             uncounted: notes.contains_key("uncounted"),
             window: start.window,
@@ -255,7 +256,11 @@ impl<R: Clone> Planner<R> {
         let limit = self.limit();
         let sweep = match self.sweep.take() {
             Some(sweep) => sweep,
-            None => self.begin(now_ms),
+            None => {
+                let sweep = self.begin(now_ms);
+                self.overdue = None;
+                sweep
+            }
         };
         let request = match &sweep.step {
             Step::Page { range, .. } => {
@@ -324,9 +329,8 @@ impl<R: Clone> Planner<R> {
         } else {
             (Range::rest_of(*second, id), Some((overlap_from, *second)))
         };
-        let pending = pending.filter(|(from, to)| from <= to);
+        let pending = merged(pending.filter(|(from, to)| from <= to), self.overdue);
         Sweep {
-            start: self.cursor.clone(),
             hi,
             pending,
             counting: self.phase == Phase::Stream,
@@ -396,6 +400,9 @@ impl<R: Clone> Planner<R> {
         if let Some(reread) = &self.reread {
             notes.insert("reread".to_owned(), reread.encode());
         }
+        if let Some((from, to)) = self.sweep.as_ref().and_then(|sweep| sweep.pending) {
+            notes.insert("overdue".to_owned(), format!("{from}|{to}"));
+        }
         if let Some(hidden) = &self.hidden_before {
             notes.insert("hidden".to_owned(), hidden.clone());
         }
@@ -407,8 +414,8 @@ impl<R: Clone> Planner<R> {
 
     /// What a page of delivered rows does to the window. With a re-read still pending the versions of its seconds stay.
     fn window_change(&mut self, rows: &[(Head, R)], sweep: &Sweep<R>) -> WindowChange {
-        let oldest = if sweep.pending.is_some() { sweep.start.second.min(self.cursor.second) } else { self.cursor.second };
-        let keep_from = oldest.saturating_sub(self.settings.overlap);
+        let overlap_from = self.cursor.second.saturating_sub(self.settings.overlap);
+        let keep_from = sweep.pending.map_or(overlap_from, |(from, _)| from.min(overlap_from));
         let delivered = rows.iter().filter(|(head, _)| head.second >= keep_from).map(|(head, _)| (head.second, head.version())).collect();
         let change =
             WindowChange { delivered, forget_before: Some(keep_from), limit: self.settings.window_limit.max(1), refilled: false };
@@ -423,6 +430,19 @@ struct Parts<R> {
     counts: Counts,
     window: WindowChange,
     end: Option<SweepEnd>,
+}
+
+/// The span that covers both.
+fn merged(a: Option<(i64, i64)>, b: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (one, other) => one.or(other),
+    }
+}
+
+fn decode_span(text: &str) -> Option<(i64, i64)> {
+    let (from, to) = text.split_once('|')?;
+    Some((from.parse().ok()?, to.parse().ok()?))
 }
 
 impl At {

@@ -100,14 +100,10 @@ impl Session {
 
     async fn ask(&mut self, request: &Request, allowance: &Allowance, admission: &Admission) -> Result<(Fetched, Answer<Bytes>), Error> {
         let parameters = self.parameters(request);
-        let mut call = Call { allowance, admission, limit: request.limit, spent: &mut self.spent };
-        let fetched = self.instance.get(&self.table.name, &parameters, &mut call).await?;
-        let rows = if request.projection == Projection::Count {
-            // The rows do not matter, and without their fields they could not be read.
-            super::answer::Rows { rows: Vec::new(), skipped: 0 }
-        } else {
-            self.reading(request.projection).rows(&fetched.body, request.limit)?
-        };
+        let reading = (request.projection != Projection::Count).then(|| self.reading(request.projection));
+        let mut call = Call { allowance, admission, limit: request.limit, reading: reading.as_ref(), spent: &mut self.spent };
+        let mut fetched = self.instance.get(&self.table.name, &parameters, &mut call).await?;
+        let rows = std::mem::take(&mut fetched.rows);
         let answer = Answer {
             rows: rows.rows,
             skipped: rows.skipped,
@@ -178,8 +174,7 @@ impl Session {
             return;
         }
         self.last_took = fetched.took;
-        let size = fetched.body.len() as u64;
-        self.estimate = (size + size / 2).max(64 << 10);
+        self.estimate = (fetched.size + fetched.size / 2).max(64 << 10);
         if answer.rows.len() < request.limit as usize {
             return;
         }
@@ -191,7 +186,6 @@ impl Session {
     }
 
     fn finish(&self, delivery: Delivery<Bytes>, extracted_at_ms: i64, admission: Admission) -> Page {
-        let page_size = self.planner.page_size();
         Page {
             rows: delivery
                 .rows
@@ -204,7 +198,7 @@ impl Session {
                 window: delivery.window,
                 swept_to_ms: delivery.swept_to.map(|second| second.saturating_mul(1000)),
                 phase: delivery.phase,
-                page_size: (page_size != self.configured).then_some(page_size),
+                page_size: self.lowered(),
                 clock_difference_ms: self.planner.difference_ms(),
                 notes: delivery.notes,
             },
@@ -215,6 +209,11 @@ impl Session {
             lag_seconds: Some(delivery.lag_seconds),
             admission: Some(Arc::new(admission)),
         }
+    }
+
+    /// The page size that works, if it is not the configured one.
+    fn lowered(&self) -> Option<u32> {
+        Some(self.planner.page_size()).filter(|rows| *rows != self.configured)
     }
 
     fn failure(&self, error: &Error) -> Failure {
@@ -229,7 +228,7 @@ impl TableSweep for Session {
     }
 
     fn spent(&mut self) -> Spent {
-        std::mem::take(&mut self.spent)
+        Spent { page_size: self.lowered(), ..std::mem::take(&mut self.spent) }
     }
 
     fn window(&self) -> Option<Window> {

@@ -3,7 +3,7 @@
 use super::super::error::Error;
 use super::super::range::{Head, Range};
 use super::super::time;
-use super::{At, Counts, Outcome, Parts, Planner, Received, Step, Sweep};
+use super::{At, Counts, Outcome, Parts, Planner, Received, Step, Sweep, merged};
 
 /// A page with fewer visible rows than this is not taken for one that the instance cut to a limit of its own.
 const SMALLEST_CLAMP: u64 = 100;
@@ -213,7 +213,7 @@ impl<R: Clone> Planner<R> {
         if !moved && page.range.first_second() <= *second {
             // The page ended before the cursor's own row was passed: the rest of the overlap is read later.
             let from = page.range.first_second().min(*second);
-            sweep.pending = Some(sweep.pending.map_or((from, *second), |(before, to)| (before.min(from), to.max(*second))));
+            sweep.pending = merged(sweep.pending, Some((from, *second)));
         }
         let known = self.window.knows(*second) && self.is_less_than_half(self.window.count_at(*second));
         if id.is_empty() || (known && !page.new.is_empty() && moved) {

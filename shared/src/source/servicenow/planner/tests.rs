@@ -404,3 +404,24 @@ fn a_dedup_window_too_small_for_the_overlap_costs_late_rows_and_never_a_row_ahea
     }
     assert_eq!(poller.delivered, instance.visible());
 }
+
+#[test]
+fn a_late_row_in_a_large_overlap_is_found_though_sweeps_end_before_they_get_to_it() {
+    // Every invocation ends after one page, far from the end of the forward part.
+    let mut instance = Instance::new((10..40).map(|n| row(100, n)));
+    let mut poller = Poller::new(5, 10);
+    poller.invoke(&mut instance, None);
+    let late = row(98, 1);
+    instance.rows.insert(late.id.clone(), late.clone());
+    for n in 100..300 {
+        let row = row(110 + n as i64, n);
+        instance.rows.insert(row.id.clone(), row);
+    }
+    poller.invoke(&mut instance, Some(1));
+    for _ in 0..100 {
+        instance.now += 5;
+        poller.invoke(&mut instance, None);
+    }
+    assert!(poller.delivered.contains(&head(&late)));
+    assert_eq!(poller.delivered.len(), instance.visible().len());
+}

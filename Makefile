@@ -1,0 +1,104 @@
+# What can be made of this repository. `make` alone lists it.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+# One set of features for everything that is built here, so that nothing is built twice and no test is left out.
+BUILD := --workspace --all-features
+TOOLS := target/tools/bin
+DENY := 0.20.2
+ADVISORIES := https://github.com/RustSec/advisory-db
+
+# $(call need,PROGRAM,WHAT FOR): a line if it is missing. librdkafka's configure asks for a C++ compiler and builds only C.
+need = command -v $(1) >/dev/null || missing+=("$(1): $(2)")
+
+define need_build
+	missing=(); \
+	$(call need,cargo,a Rust toolchain; see https://rustup.rs); \
+	if command -v rustc >/dev/null; then \
+	  version=$$(rustc --version | cut -d ' ' -f 2); \
+	  [ "$$(printf '%s\n' 1.95 "$$version" | sort -V | head -n 1)" = 1.95 ] \
+	    || missing+=("rustc: 1.95 or newer; the one on PATH is $$version (rustup update)"); \
+	fi; \
+	for name in "$${CC:-}" gcc clang cc none; do command -v "$$name" >/dev/null && break; done; \
+	[ "$$name" != none ] || missing+=("cc: a C compiler (Debian: apt-get install build-essential)"); \
+	for name in "$${CXX:-}" g++ clang++ c++ none; do command -v "$$name" >/dev/null && break; done; \
+	[ "$$name" != none ] || missing+=("c++: the C++ compiler that librdkafka's configure asks for (Debian: apt-get install build-essential)"); \
+	if ! command -v perl >/dev/null; then missing+=("perl: OpenSSL's build scripts (Debian: apt-get install perl)"); \
+	elif ! perl -MFindBin -MIPC::Cmd -MFile::Compare -MFile::Copy -e 1 2>/dev/null; then \
+	  missing+=("perl: the one on PATH lacks core modules (Fedora: dnf install perl-core)"); fi
+endef
+
+define say_missing
+	if [ $${#missing[@]} -gt 0 ]; then \
+	  echo 'This cannot be made here. Missing:' >&2; printf '  - %s\n' "$${missing[@]}" >&2; exit 1; \
+	fi
+endef
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+.PHONY: demo
+demo: ## sweep a simulated instance, from nothing to rows; needs Rust, a C and a C++ compiler, make and perl
+	@$(need_build); $(say_missing)
+	@cargo run --package tablesweep-cli -- demo
+
+.PHONY: test
+test: ## every test, against real parts that are fetched and started as needed
+	@$(need_build); \
+	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jre-headless)); \
+	$(call need,mvn,fetches Apache Kafka (Debian: apt-get install maven)); \
+	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
+	$(say_missing)
+	@tests/testbed/parts/fetch.sh
+	@# The tests start the programs, and cargo builds only those of the package that a test is in.
+	@cargo build $(BUILD) --bins
+	@cargo test $(BUILD) --no-fail-fast
+
+.PHONY: lint
+lint: fmt clippy deny ## formatting, clippy with warnings denied, licences and dependencies
+
+.PHONY: fmt
+fmt: ## is everything formatted?
+	@cargo fmt --all --check
+
+.PHONY: clippy
+clippy: ## clippy, warnings denied
+	@$(need_build); $(say_missing)
+	@cargo clippy $(BUILD) --all-targets -- -D warnings
+
+# Advisories come from a database in a git repository. Where that is out of reach, everything else is still checked.
+.PHONY: deny
+deny: $(TOOLS)/cargo-deny-$(DENY) ## licences, banned and doubled crates, where crates come from, advisories
+	@$< check bans licenses sources
+	@limit=$$(command -v timeout || true); \
+	if GIT_TERMINAL_PROMPT=0 $${limit:+timeout 30} git ls-remote --exit-code $(ADVISORIES) HEAD >/dev/null 2>&1; then \
+	  $< check advisories; \
+	else \
+	  echo 'advisories NOT CHECKED: $(ADVISORIES) cannot be reached from here'; \
+	fi
+
+# Without optimisation it is built in a third of the time, and the check takes two seconds either way.
+$(TOOLS)/cargo-deny-$(DENY):
+	@echo 'building cargo-deny $(DENY) into $(TOOLS)'
+	@CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 cargo install cargo-deny --version $(DENY) --locked --no-default-features \
+	  --debug --quiet --force --root target/tools --target-dir target/tools/build
+	@rm -rf target/tools/build
+	@mv $(TOOLS)/cargo-deny $@
+
+.PHONY: layer
+layer: ## stage config/ as target/layer/config, the content of the functions' layer
+	@rm -rf target/layer
+	@mkdir -p target/layer
+	@cp -R config target/layer/config
+	@echo 'target/layer/config'
+
+.PHONY: reference
+reference: ## write docs/configuration.md from the key definitions
+	@mkdir -p target
+	@cargo run --quiet --package tablesweep-cli -- reference >target/configuration.md
+	@mv target/configuration.md docs/configuration.md
+	@echo 'docs/configuration.md'

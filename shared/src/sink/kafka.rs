@@ -1,0 +1,250 @@
+//! Records into Kafka, through librdkafka.
+//!
+//! A row counts as delivered when the broker's answer for it has been counted, and for no other reason. `flush` is never
+//! asked: it returns when nothing is queued any more, and a record that failed is not queued any more either. So
+//! each page has a counter (`page`), each record carries a reference to its page, and the page's [`Acks`] resolve when
+//! the last report is in, with the first failure if there was one. That is also why nothing of a failed page is
+//! in flight when its failure is known, which a frozen Lambda environment depends on: what is in flight at the freeze
+//! would be sent at the thaw, after newer rows of another environment.
+//!
+//! * One producer serves all tables with equal settings ([`KafkaSinks`]), from invocation to invocation. It is replaced
+//!   after a fatal error and after a long sleep (`connection`).
+//! * Timeouts nest, and a combination that does not is refused at the start (`settings`): a request within the life of
+//!   a record, the life of a record within [`Sink::message_timeout`], and that within the invocation.
+//! * Should librdkafka be late with its reports, the producer is purged and given up, so that `message_timeout` holds.
+//! * A record that is too large is found before it is sent. The broker would refuse its neighbours with it.
+
+mod connection;
+mod context;
+mod error;
+mod page;
+mod session;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sha2::{Digest as _, Sha256};
+use tokio::time::Sleep;
+
+use crate::failure::Failure;
+use crate::host::{Host, hex};
+use crate::record::Record;
+use crate::sink::{Acks, Delivered, Sink};
+
+use connection::Connection;
+use error::{KafkaError, shown_key};
+use page::{Outcome, Page};
+use session::Session;
+use settings::Settings;
+
+/// What to do with a record that is larger than `message.max.bytes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OversizePolicy {
+    /// The page fails with `Sink.TooLarge` before any of it is sent.
+    #[default]
+    Fail,
+    /// The record is left out, counted, and logged with its key, its sizes and the digest of its value.
+    Skip,
+}
+
+/// What the sinks of a process have in common, beside the settings of the documents.
+#[derive(Debug, Clone)]
+pub struct KafkaOptions {
+    /// The timeout of the Lambda function, from which the producer's timeouts follow. `None` outside Lambda.
+    pub function_timeout: Option<Duration>,
+    /// `client.id`, unless the documents set it: what the broker's logs and quotas call this process.
+    pub client_id: String,
+    /// The clock.
+    pub host: Host,
+}
+
+/// The sinks of one process. Sinks with equal settings share one producer: its connections, its memory, its thread.
+#[derive(Debug)]
+pub struct KafkaSinks {
+    options: KafkaOptions,
+    connections: Mutex<BTreeMap<Secret, Arc<Connection>>>,
+}
+
+/// Settings as a key of a map, and never in a log.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Secret(BTreeMap<String, String>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl KafkaSinks {
+    /// No sinks yet.
+    pub fn new(options: KafkaOptions) -> Self {
+        Self { options, connections: Mutex::default() }
+    }
+
+    /// The sink for a connector: the worker's settings under its own ones (`producer.override.*`), both by
+    /// librdkafka's names.
+    ///
+    /// # Errors
+    /// As [`KafkaSink::new`].
+    pub fn sink(
+        &self,
+        worker: &BTreeMap<String, String>,
+        overrides: &BTreeMap<String, String>,
+        oversize: OversizePolicy,
+    ) -> Result<KafkaSink, Failure> {
+        let merged = Secret(settings::merged(worker, overrides));
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = connections.get(&merged) {
+            return Ok(KafkaSink { connection: connection.clone(), oversize });
+        }
+        let sink = KafkaSink::new(&merged.0, &self.options, oversize)?;
+        connections.insert(merged, sink.connection.clone());
+        Ok(sink)
+    }
+
+    /// Ends the producers and their threads, for a process that is about to end itself: a thread that is still in TLS code
+    /// then may crash on it. What is not acknowledged yet fails. A sink that is used again gets a new producer.
+    pub async fn close(&self) {
+        let connections: Vec<_> = self.connections.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        for connection in connections {
+            connection.close().await;
+        }
+    }
+}
+
+/// A sink that produces to Kafka. Clones share their producer.
+#[derive(Debug, Clone)]
+pub struct KafkaSink {
+    connection: Arc<Connection>,
+    oversize: OversizePolicy,
+}
+
+impl KafkaSink {
+    /// A sink with a producer of its own. Nothing is connected before the first [`Sink::check`] or [`Sink::send`].
+    ///
+    /// # Errors
+    /// `Config.Invalid` names a setting that librdkafka does not take, that does not nest with the other timeouts, or
+    /// that would break a promise; `Config.NotBuilt` a way to sign in that does not exist yet.
+    pub fn new(settings: &BTreeMap<String, String>, options: &KafkaOptions, oversize: OversizePolicy) -> Result<Self, Failure> {
+        let settings = Settings::new(settings, options)?;
+        Ok(Self { connection: Arc::new(Connection::new(settings, options.host.clone())), oversize })
+    }
+
+    /// Applies the policy for records that are too large, and gives the number of those left out.
+    fn sift(&self, records: &mut Vec<Record>) -> Result<u64, KafkaError> {
+        let limit = self.connection.settings().max_bytes;
+        let all = records.len();
+        if self.oversize == OversizePolicy::Fail {
+            return match records.iter().find(|record| settings::size_on_the_wire(record) > limit) {
+                Some(record) => Err(KafkaError::TooLarge {
+                    topic: record.topic.to_string(),
+                    key: shown_key(&record.key),
+                    size: settings::size_on_the_wire(record),
+                    limit,
+                }),
+                None => Ok(0),
+            };
+        }
+        records.retain(|record| {
+            let size = settings::size_on_the_wire(record);
+            if size > limit {
+                note_left_out(record, size, limit);
+            }
+            size <= limit
+        });
+        Ok((all - records.len()) as u64)
+    }
+
+    /// Waits for the reports of what was sent. When they do not come in time, the producer is purged: the reports come
+    /// then, and what they say is that the page failed.
+    async fn settle(
+        connection: Arc<Connection>,
+        session: Arc<Session>,
+        page: Arc<Page>,
+        timer: Pin<Box<Sleep>>,
+    ) -> Result<u64, KafkaError> {
+        let overdue = tokio::select! {
+            biased;
+            () = page.settled() => false,
+            () = timer => true,
+        };
+        if overdue {
+            session.give_up().await;
+        }
+        connection.touch();
+        match page.outcome() {
+            Outcome { acked, failed: None, in_flight: 0, .. } => Ok(acked),
+            outcome => Err(Self::explain(&connection, &session, &outcome).await),
+        }
+    }
+
+    /// The error of a page that was not delivered. A producer that takes nothing any more is given up here, so that nothing of
+    /// it is in flight when the next page gets a new one.
+    async fn explain(connection: &Connection, session: &Arc<Session>, outcome: &Outcome) -> KafkaError {
+        if let Some((code, reason)) = session.fatal_error() {
+            session.give_up().await;
+            return error::fatal(code, reason, connection.settings());
+        }
+        if let Some(failed) = &outcome.failed {
+            session.forget(&failed.topic);
+        }
+        error::undelivered(outcome, &session.trouble(), connection.settings())
+    }
+}
+
+/// The dead-letter note: enough to find the row at its source and to recognise it, and nothing of what it says.
+fn note_left_out(record: &Record, size: usize, limit: usize) {
+    let value = record.value.as_deref().unwrap_or_default();
+    tracing::warn!(
+        code = "Sink.TooLarge",
+        topic = &*record.topic,
+        key = shown_key(&record.key),
+        size,
+        limit,
+        key_bytes = record.key.len(),
+        value_bytes = value.len(),
+        value_sha256 = hex(&Sha256::digest(value)),
+        "a row is larger than message.max.bytes and is left out, as the oversize policy `skip` says"
+    );
+}
+
+#[async_trait]
+impl Sink for KafkaSink {
+    async fn check(&self, topics: &[&str]) -> Result<(), Failure> {
+        let session = self.connection.session().await?;
+        let checked = session.check(topics, self.connection.settings()).await;
+        self.connection.touch();
+        Ok(checked?)
+    }
+
+    async fn send(&self, mut records: Vec<Record>) -> Result<Acks, Failure> {
+        let skipped = self.sift(&mut records)?;
+        let mut timer = Box::pin(tokio::time::sleep(self.connection.settings().page_timeout()));
+        let session = self.connection.session().await?;
+        let page = Page::expecting(records.len());
+        let queued = session.queue(&records, &page, &mut timer).await;
+        drop(records);
+        let settled = Self::settle(self.connection.clone(), session.clone(), page.clone(), timer);
+        if let Err(refused) = queued {
+            // What was taken before must be settled before this page may be called failed.
+            if let Err(cause) = settled.await {
+                return Err(cause.into());
+            }
+            let outcome = Outcome { failed: Some(refused), refused: 1, ..page.outcome() };
+            return Err(Self::explain(&self.connection, &session, &outcome).await.into());
+        }
+        Ok(Box::pin(async move { Ok(Delivered { rows: settled.await?, skipped }) }))
+    }
+
+    fn message_timeout(&self) -> Duration {
+        self.connection.settings().message_timeout()
+    }
+}
+
+#[cfg(test)]
+mod tests;

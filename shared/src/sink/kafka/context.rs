@@ -1,0 +1,166 @@
+//! What librdkafka tells us, on its own thread: delivery reports, errors, log lines.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Message as _};
+use rdkafka::producer::ProducerContext;
+
+use super::error::shown_key;
+use super::page::{Failed, Page};
+use crate::host::Host;
+
+/// Lines of one kind are logged once in this time. A broker that is down is reported by each connection, for each try.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// The receiver of librdkafka's callbacks.
+pub(super) struct Context {
+    host: Host,
+    /// Values that must not appear in a log line, whoever writes it.
+    secrets: Vec<String>,
+    /// Records whose report has not been counted. librdkafka's own count also holds log lines, and reports whose callback has returned.
+    in_flight: AtomicU64,
+    trouble: Mutex<Trouble>,
+    /// Whether there was trouble since the last acknowledgement; kept apart so that an acknowledgement takes no lock.
+    troubled: AtomicBool,
+    quiet: Mutex<BTreeMap<String, Quiet>>,
+}
+
+/// The last thing that went wrong between this process and the brokers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trouble {
+    /// What the client said, with its age.
+    pub(super) said: Option<String>,
+    /// Whether the brokers refused who we are.
+    pub(super) denied: bool,
+    /// Whether it happened after the last acknowledgement.
+    pub(super) current: bool,
+    at: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Quiet {
+    until: Duration,
+    suppressed: u64,
+}
+
+impl Context {
+    pub(super) fn new(host: Host, secrets: Vec<String>) -> Self {
+        let (trouble, quiet) = (Mutex::default(), Mutex::default());
+        Self { host, secrets, in_flight: AtomicU64::new(0), trouble, troubled: AtomicBool::new(false), quiet }
+    }
+
+    /// Records are about to be handed over.
+    pub(super) fn expect(&self, records: usize) {
+        self.in_flight.fetch_add(records as u64, Ordering::AcqRel);
+    }
+
+    /// So many of the expected records will have no report, because they were not taken.
+    pub(super) fn unexpect(&self, records: usize) {
+        self.in_flight.fetch_sub(records as u64, Ordering::AcqRel);
+    }
+
+    /// Records whose report has not been counted.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    /// The last trouble, as it is to be told now.
+    pub(super) fn trouble(&self) -> Trouble {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let age = self.host.monotonic().saturating_sub(trouble.at).as_secs();
+        trouble.said = trouble.said.map(|said| format!("{said} ({age} s ago)"));
+        trouble.current = self.troubled.load(Ordering::Acquire);
+        trouble
+    }
+
+    fn note(&self, said: String, denied: bool) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        // A refused login is followed by lines about the connection that was closed for it: it stays the reason.
+        let denied = denied || (trouble.denied && self.troubled.load(Ordering::Acquire));
+        *trouble = Trouble { said: Some(said), denied, current: true, at: self.host.monotonic() };
+        self.troubled.store(true, Ordering::Release);
+    }
+
+    fn answered(&self) {
+        if self.troubled.load(Ordering::Relaxed) {
+            self.troubled.store(false, Ordering::Release);
+        }
+    }
+
+    fn without_secrets(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.trim().to_owned(), |text, secret| text.replace(secret.as_str(), "***"))
+    }
+
+    /// Whether a line of this kind may be logged now, and how many were not since the last one.
+    fn may_log(&self, kind: &str) -> Option<u64> {
+        let now = self.host.monotonic();
+        let mut kinds = self.quiet.lock().unwrap_or_else(PoisonError::into_inner);
+        let quiet = kinds.entry(kind.to_owned()).or_default();
+        if now < quiet.until {
+            quiet.suppressed += 1;
+            return None;
+        }
+        quiet.until = now + QUIET;
+        Some(std::mem::take(&mut quiet.suppressed))
+    }
+}
+
+impl ClientContext for Context {
+    fn log(&self, level: RDKafkaLogLevel, kind: &str, line: &str) {
+        let line = self.without_secrets(line);
+        let severe = level as i32 <= RDKafkaLogLevel::Error as i32;
+        if severe {
+            self.note(line.clone(), false);
+        }
+        if level as i32 >= RDKafkaLogLevel::Info as i32 {
+            tracing::debug!(target: "librdkafka", kind, "{line}");
+            return;
+        }
+        let Some(suppressed) = self.may_log(kind) else { return };
+        // Not an error of ours: librdkafka tries again, and the page says so if that was in vain.
+        tracing::warn!(target: "librdkafka", kind, suppressed, "{line}");
+    }
+
+    fn stats_raw(&self, statistics: &[u8]) {
+        tracing::debug!(target: "librdkafka", statistics = %String::from_utf8_lossy(statistics), "statistics");
+    }
+
+    fn error(&self, error: ClientError, reason: &str) {
+        let code = error.rdkafka_error_code();
+        let denied = matches!(code, Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed));
+        let reason = self.without_secrets(reason);
+        tracing::debug!(target: "librdkafka", ?code, "{reason}");
+        if code == Some(RDKafkaErrorCode::AllBrokersDown) {
+            // A summary of what was said of each broker; those lines have the reasons.
+            self.troubled.store(true, Ordering::Release);
+        } else if !reason.is_empty() {
+            self.note(reason, denied);
+        }
+    }
+}
+
+impl ProducerContext for Context {
+    type DeliveryOpaque = Arc<Page>;
+
+    fn delivery(&self, report: &DeliveryResult<'_>, page: Arc<Page>) {
+        // Before the page is told: who waits for it may ask at once whether the producer is idle.
+        self.unexpect(1);
+        match report {
+            Ok(_) => {
+                self.answered();
+                page.acked();
+            }
+            Err((error, message)) => page.failed(|| Failed {
+                code: error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown),
+                topic: message.topic().to_owned(),
+                key: shown_key(message.key().unwrap_or_default()),
+            }),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What can go wrong between a page and the brokers, what it is called, and what a person can do about it.
+
+use rdkafka::error::RDKafkaErrorCode as Code;
+
+use super::context::Trouble;
+use super::page::Outcome;
+use super::settings::Settings;
+use crate::failure::{Failure, Retry};
+
+/// Errors of the Kafka sink.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KafkaError {
+    #[error("the producer setting {key} {message}")]
+    Setting { key: String, message: String },
+
+    #[error(
+        "sasl.mechanism {mechanism} is not built yet; sign in with SCRAM-SHA-512 (port 9096 of Amazon MSK) or with a \
+         client certificate (port 9094)"
+    )]
+    NotBuilt { mechanism: String },
+
+    #[error(
+        "{what} because the brokers at {brokers} (bootstrap.servers) are out of reach{said}. Check the address, the port and its security.protocol, and that the network lets this process through"
+    )]
+    Unreachable { what: String, brokers: String, said: String },
+
+    #[error(
+        "{what} within {ms} ms by the brokers at {brokers} (bootstrap.servers){said}. Check the load and the in-sync replicas of the topic; the page is sent again by the next sweep"
+    )]
+    Timeout { what: String, ms: u128, brokers: String, said: String },
+
+    #[error(
+        "the topic {topic} does not exist on the brokers at {brokers}, and none is created by producing to it. Create it (`kafka-topics.sh --create --topic {topic} …`), or correct the topic's name in the document"
+    )]
+    TopicMissing { topic: String, brokers: String },
+
+    #[error("{what}: the brokers at {brokers} refuse it ({reason}){said}. {remedy}")]
+    Denied { what: String, brokers: String, reason: String, said: String, remedy: &'static str },
+
+    #[error(
+        "the record with key {key} for topic {topic} takes {size} bytes, more than message.max.bytes ({limit}). Raise the topic's max.message.bytes and then the producer's message.max.bytes, leave large fields out of the query, or set `snow.source.oversize.row.behavior` or `mssql.oversize.row.behavior` to `skip`"
+    )]
+    TooLarge { topic: String, key: String, size: usize, limit: usize },
+
+    #[error(
+        "the brokers at {brokers} take no batch as large as the one with key {key} for topic {topic}, although the producer's message.max.bytes is {limit}. Set the topic's max.message.bytes to at least that, or message.max.bytes to the topic's limit"
+    )]
+    BatchTooLarge { topic: String, key: String, brokers: String, limit: usize },
+
+    #[error("the producer for the brokers at {brokers} has failed for good: {reason} ({code}). The next page gets a new producer")]
+    Fatal { brokers: String, code: Code, reason: String },
+
+    #[error("{what}: {code}, from the brokers at {brokers}{said}. {remedy}")]
+    Rejected { what: String, code: Code, brokers: String, said: String, remedy: &'static str, retry: Retry },
+
+    #[error("a task of the Kafka sink was broken off: {reason}")]
+    Broken { reason: String },
+}
+
+impl From<KafkaError> for Failure {
+    fn from(error: KafkaError) -> Self {
+        let (code, retry) = match &error {
+            KafkaError::Setting { .. } => ("Config.Invalid", Retry::Never),
+            KafkaError::NotBuilt { .. } => ("Config.NotBuilt", Retry::Never),
+            KafkaError::Unreachable { .. } => ("Sink.Unreachable", Retry::NextTick),
+            KafkaError::Timeout { .. } => ("Sink.Timeout", Retry::NextTick),
+            KafkaError::TopicMissing { .. } => ("Sink.TopicMissing", Retry::Never),
+            KafkaError::Denied { .. } => ("Sink.Denied", Retry::Never),
+            KafkaError::TooLarge { .. } | KafkaError::BatchTooLarge { .. } => ("Sink.TooLarge", Retry::Never),
+            KafkaError::Fatal { .. } | KafkaError::Broken { .. } => ("Sink.Fatal", Retry::NextTick),
+            KafkaError::Rejected { retry, .. } => ("Sink.Rejected", *retry),
+        };
+        Failure::new(code, retry, error.to_string())
+    }
+}
+
+const TOPIC_RIGHTS: &str = "Give the producer's user the rights Write and Describe on the topic";
+const CLUSTER_RIGHTS: &str = "Give the producer's user the right IdempotentWrite on the cluster";
+const CREDENTIALS: &str = "Check security.protocol, sasl.mechanism, sasl.username and sasl.password";
+
+/// A key as it may be shown in a message: short, and text.
+pub(super) fn shown_key(key: &[u8]) -> String {
+    const SHOWN: usize = 200;
+    let text = String::from_utf8_lossy(&key[..key.len().min(SHOWN)]);
+    if key.len() > SHOWN { format!("{text}…") } else { text.into_owned() }
+}
+
+fn said(trouble: &Trouble) -> String {
+    trouble.said.as_ref().map_or_else(String::new, |said| format!("; the client's last report: {said}"))
+}
+
+/// The error of a page whose records were not all delivered.
+pub(super) fn undelivered(outcome: &Outcome, trouble: &Trouble, settings: &Settings) -> KafkaError {
+    let brokers = settings.brokers().to_owned();
+    let Some(failed) = &outcome.failed else {
+        let what = format!("{} records of the page were not reported", outcome.in_flight);
+        return too_late(what, trouble, settings);
+    };
+    let (topic, key, code) = (failed.topic.clone(), failed.key.clone(), failed.code);
+    let all = outcome.acked + outcome.refused;
+    let what = format!("{} of {all} records of the page were not delivered to topic {topic} (first key {key})", outcome.refused);
+    if let Some(remedy) = denial(code) {
+        return denied(what, code, trouble, settings, remedy);
+    }
+    match code {
+        Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition => KafkaError::TopicMissing { topic, brokers },
+        Code::MessageSizeTooLarge | Code::InvalidMessageSize => {
+            KafkaError::BatchTooLarge { topic, key, brokers, limit: settings.max_bytes }
+        }
+        Code::MessageTimedOut
+        | Code::QueueFull
+        | Code::PurgeQueue
+        | Code::PurgeInflight
+        | Code::OperationTimedOut
+        | Code::RequestTimedOut
+        | Code::BrokerTransportFailure
+        | Code::AllBrokersDown
+        | Code::Resolve => too_late(what, trouble, settings),
+        Code::InvalidRecord | Code::InvalidTimestamp | Code::PolicyViolation | Code::InvalidArgument | Code::InvalidTopic => {
+            let remedy = "The records do not suit the topic's settings; compare them with the converter's";
+            KafkaError::Rejected { what, code, brokers, said: said(trouble), remedy, retry: Retry::Never }
+        }
+        _ => {
+            let remedy = "The page is sent again by the next sweep";
+            KafkaError::Rejected { what, code, brokers, said: said(trouble), remedy, retry: Retry::NextTick }
+        }
+    }
+}
+
+/// The error of a producer that takes nothing any more.
+pub(super) fn fatal(code: Code, reason: String, settings: &Settings) -> KafkaError {
+    match denial(code) {
+        Some(remedy) => denied(format!("the producer has failed for good: {reason}"), code, &Trouble::default(), settings, remedy),
+        None => KafkaError::Fatal { brokers: settings.brokers().to_owned(), code, reason },
+    }
+}
+
+/// The error of a topic that the brokers answered for.
+pub(super) fn topic(topic: &str, code: Code, settings: &Settings) -> KafkaError {
+    let (what, brokers) = (format!("the topic {topic} cannot be used"), settings.brokers().to_owned());
+    match (code, denial(code)) {
+        (_, Some(remedy)) => denied(what, code, &Trouble::default(), settings, remedy),
+        (Code::UnknownTopicOrPartition | Code::UnknownTopic, _) => KafkaError::TopicMissing { topic: topic.to_owned(), brokers },
+        _ => {
+            let (remedy, retry) = match code {
+                Code::InvalidTopic => ("Correct the topic's name in the document", Retry::Never),
+                Code::LeaderNotAvailable => ("Wait until its partitions have leaders", Retry::NextTick),
+                _ => ("The next sweep asks again", Retry::NextTick),
+            };
+            KafkaError::Rejected { what, code, brokers, said: String::new(), remedy, retry }
+        }
+    }
+}
+
+/// The error of topics that no broker answered for.
+pub(super) fn unanswered(topics: &[String], trouble: &Trouble, settings: &Settings) -> KafkaError {
+    let what = format!("the topics {} could not be checked", topics.join(", "));
+    let (brokers, said) = (settings.brokers().to_owned(), said(trouble));
+    if trouble.current && trouble.denied {
+        return denied(what, Code::Authentication, trouble, settings, CREDENTIALS);
+    }
+    KafkaError::Unreachable { what, brokers, said }
+}
+
+/// What a person must change when this is a refusal of rights.
+fn denial(code: Code) -> Option<&'static str> {
+    match code {
+        Code::TopicAuthorizationFailed => Some(TOPIC_RIGHTS),
+        Code::ClusterAuthorizationFailed => Some(CLUSTER_RIGHTS),
+        Code::Authentication | Code::SaslAuthenticationFailed => Some(CREDENTIALS),
+        _ => None,
+    }
+}
+
+fn denied(what: String, code: Code, trouble: &Trouble, settings: &Settings, remedy: &'static str) -> KafkaError {
+    let brokers = settings.brokers().to_owned();
+    KafkaError::Denied { what, brokers, reason: code.to_string(), said: said(trouble), remedy }
+}
+
+/// No answer in time. What the client said about the connection since the last acknowledgement decides what it is called.
+fn too_late(what: String, trouble: &Trouble, settings: &Settings) -> KafkaError {
+    if trouble.current && trouble.denied {
+        return denied(what, Code::Authentication, trouble, settings, CREDENTIALS);
+    }
+    let (brokers, said) = (settings.brokers().to_owned(), said(trouble));
+    if trouble.current {
+        return KafkaError::Unreachable { what, brokers, said };
+    }
+    KafkaError::Timeout { what, ms: settings.record_timeout().as_millis(), brokers, said }
+}

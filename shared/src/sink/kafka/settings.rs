@@ -1,0 +1,293 @@
+//! librdkafka's settings: ours where nobody chose, and the rules that no choice may break.
+//!
+//! The timeouts nest, from the inside out:
+//!
+//! ```text
+//! request.timeout.ms, socket.timeout.ms < message.timeout.ms < page timeout < message_timeout() < function timeout
+//! ```
+//!
+//! `message.timeout.ms` is at most a third of the function's timeout, so that a page which times out leaves time to say
+//! so. librdkafka looks for overdue records once a second; the page timeout allows for that, and
+//! `message_timeout()` for the purge that follows when it passes all the same.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::error::KafkaError as ClientError;
+
+use super::KafkaOptions;
+use super::error::KafkaError;
+use super::session::PURGE;
+use crate::record::Record;
+
+/// `message.timeout.ms` when neither the documents nor a short function ask for less.
+const MESSAGE_TIMEOUT_MS: u64 = 20_000;
+
+/// How late librdkafka may find a record overdue.
+const LATE: Duration = Duration::from_secs(2);
+
+/// The longest check of the topics at the start.
+const CHECK: Duration = Duration::from_secs(5);
+
+/// What a record adds to key, value and headers on the wire, at its largest: the batch's header and the record's own.
+const RECORD_OVERHEAD: usize = 61 + 36;
+
+/// What a header adds to its name and value: two lengths.
+const HEADER_OVERHEAD: usize = 10;
+
+/// Second names of librdkafka; the first one is kept.
+const ALIASES: &[(&str, &str)] = &[
+    ("compression.codec", "compression.type"),
+    ("delivery.timeout.ms", "message.timeout.ms"),
+    ("max.in.flight", "max.in.flight.requests.per.connection"),
+    ("message.send.max.retries", "retries"),
+    ("metadata.broker.list", "bootstrap.servers"),
+    ("queue.buffering.max.ms", "linger.ms"),
+    ("request.required.acks", "acks"),
+    ("sasl.mechanisms", "sasl.mechanism"),
+];
+
+/// Our values for what nobody chose. Those that follow from others are added by [`Settings::new`].
+const DEFAULTS: &[(&str, &str)] = &[
+    // Delivered means held by all in-sync replicas, once, in order.
+    ("acks", "all"),
+    ("enable.idempotence", "true"),
+    // The partition that a Java producer would choose for the key.
+    ("partitioner", "murmur2_random"),
+    // A misspelt topic is a fault, not a new topic. One that has just vanished is found out within a page's time.
+    ("allow.auto.create.topics", "false"),
+    ("topic.metadata.propagation.max.ms", "5000"),
+    // Full batches, but a page's last one must not wait long.
+    ("linger.ms", "20"),
+    ("compression.type", "zstd"),
+    ("message.max.bytes", "1000000"),
+    // librdkafka's own bound, 1 GiB, is more than most functions have.
+    ("queue.buffering.max.kbytes", "65536"),
+    ("queue.buffering.max.messages", "100000"),
+    // MSK admits few new connections a second, and an invocation has no time for long pauses.
+    ("reconnect.backoff.ms", "250"),
+    ("reconnect.backoff.max.ms", "2000"),
+    // Before the broker (10 min) or a NAT gateway (350 s) drops the connection without a word.
+    ("connections.max.idle.ms", "240000"),
+    ("socket.keepalive.enable", "true"),
+];
+
+/// What would break a promise, with the values that do not.
+const PROMISES: &[(&str, &[&str], &str)] = &[
+    ("acks", &["all", "-1"], "only a row that all in-sync replicas hold counts as delivered"),
+    ("enable.idempotence", &["true"], "without it a retry can reorder rows of one key"),
+    ("delivery.report.only.error", &["false"], "every acknowledgement is counted before the cursor moves"),
+    ("queuing.strategy", &["fifo"], "rows keep their order"),
+    ("transactional.id", &[], "there are no transactions, since the cursor lives outside Kafka"),
+];
+
+/// Settings that were checked and completed.
+pub(super) struct Settings {
+    entries: BTreeMap<String, String>,
+    message_timeout: Duration,
+    /// `message.max.bytes`.
+    pub(super) max_bytes: usize,
+}
+
+impl fmt::Debug for Settings {
+    /// Names only: a password is a setting like any other.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("brokers", &self.brokers())
+            .field("names", &self.entries.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The worker's settings with the connector's over them, each under its first name.
+pub(super) fn merged(worker: &BTreeMap<String, String>, overrides: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut merged = first_names(worker);
+    merged.extend(first_names(overrides));
+    merged
+}
+
+fn first_names(given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let first = |name: &str| ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name.to_owned(), |(_, to)| (*to).to_owned());
+    given.iter().map(|(name, value)| (first(name), value.clone())).collect()
+}
+
+/// An upper bound of what a record takes in a batch of its own, before compression.
+pub(super) fn size_on_the_wire(record: &Record) -> usize {
+    record.size() + RECORD_OVERHEAD + record.headers.len() * HEADER_OVERHEAD
+}
+
+impl Settings {
+    pub(super) fn new(given: &BTreeMap<String, String>, options: &KafkaOptions) -> Result<Self, KafkaError> {
+        let mut entries = first_names(given);
+        check_promises(&entries)?;
+        check_sign_in(&entries)?;
+        if entries.get("bootstrap.servers").is_none_or(|brokers| brokers.trim().is_empty()) {
+            return Err(invalid("bootstrap.servers", "is missing; name at least one broker as host:port in worker.json"));
+        }
+        let mut default = |name: &str, value: String| {
+            entries.entry(name.to_owned()).or_insert(value);
+        };
+        for (name, value) in DEFAULTS {
+            default(name, (*value).to_owned());
+        }
+        default("client.id", options.client_id.clone());
+        let message_timeout = nest(&mut entries, options.function_timeout)?;
+        let max_bytes = number(&entries, "message.max.bytes")?;
+        let queue_kbytes = number(&entries, "queue.buffering.max.kbytes")?;
+        if queue_kbytes.saturating_mul(1024) < max_bytes {
+            return Err(invalid(
+                "queue.buffering.max.kbytes",
+                format!(
+                    "is {queue_kbytes}, too small for one record of message.max.bytes ({max_bytes}); set it to at least {}",
+                    max_bytes.div_ceil(1024)
+                ),
+            ));
+        }
+        trust_the_system(&mut entries);
+        let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        let settings = Self { entries, message_timeout, max_bytes };
+        // librdkafka knows its own keys and limits; asking it now makes a fault of the documents a fault of the start.
+        settings.client_config().create_native_config().map_err(|error| settings.refused(&error))?;
+        Ok(settings)
+    }
+
+    pub(super) fn brokers(&self) -> &str {
+        self.entries.get("bootstrap.servers").map_or("", String::as_str)
+    }
+
+    /// `message.timeout.ms`.
+    pub(super) fn record_timeout(&self) -> Duration {
+        self.message_timeout
+    }
+
+    /// The time in which all reports of a page should be in.
+    pub(super) fn page_timeout(&self) -> Duration {
+        self.message_timeout + LATE
+    }
+
+    /// The time in which all reports of a page are in, if need be by a purge.
+    pub(super) fn message_timeout(&self) -> Duration {
+        page_end(self.message_timeout)
+    }
+
+    /// How long the topics may be asked about.
+    pub(super) fn check_timeout(&self) -> Duration {
+        CHECK.min(self.message_timeout)
+    }
+
+    pub(super) fn client_config(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        for (name, value) in &self.entries {
+            config.set(name, value);
+        }
+        let level = match self.entries.get("log_level").map(String::as_str) {
+            _ if self.entries.contains_key("debug") => RDKafkaLogLevel::Debug,
+            Some("0" | "1" | "2" | "3") => RDKafkaLogLevel::Error,
+            Some("4") => RDKafkaLogLevel::Warning,
+            Some("5") => RDKafkaLogLevel::Notice,
+            Some("7") => RDKafkaLogLevel::Debug,
+            _ => RDKafkaLogLevel::Info,
+        };
+        config.set_log_level(level);
+        config
+    }
+
+    /// Values that may appear nowhere.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let secret = self.entries.iter().filter(|(name, value)| is_secret(name) && !value.is_empty());
+        secret.map(|(_, value)| value.clone()).collect()
+    }
+
+    /// librdkafka's refusal of a setting, without the value of a secret.
+    pub(super) fn refused(&self, error: &ClientError) -> KafkaError {
+        let (key, reason) = match error {
+            ClientError::ClientConfig(_, reason, key, _) => (key.clone(), reason.clone()),
+            ClientError::ClientCreation(reason) => ("producer".to_owned(), reason.clone()),
+            other => ("producer".to_owned(), other.to_string()),
+        };
+        let reason = self.secrets().iter().fold(reason, |reason, secret| reason.replace(secret.as_str(), "***"));
+        invalid(&key, format!("is refused by librdkafka: {}", reason.trim()))
+    }
+}
+
+/// The latest end of a page whose records live for `message_timeout`.
+fn page_end(message_timeout: Duration) -> Duration {
+    message_timeout + LATE + PURGE
+}
+
+fn is_secret(name: &str) -> bool {
+    name.contains("password") || name.contains("secret") || name.contains("key.pem") || name == "sasl.oauthbearer.config"
+}
+
+fn invalid(key: &str, message: impl Into<String>) -> KafkaError {
+    KafkaError::Setting { key: key.to_owned(), message: message.into() }
+}
+
+fn number(entries: &BTreeMap<String, String>, key: &str) -> Result<u64, KafkaError> {
+    let text = entries.get(key).map_or("", String::as_str);
+    text.trim().parse().map_err(|_| invalid(key, format!("must be a whole number, not `{text}`")))
+}
+
+fn check_promises(entries: &BTreeMap<String, String>) -> Result<(), KafkaError> {
+    for (key, harmless, why) in PROMISES {
+        if let Some(value) = entries.get(*key).filter(|value| !harmless.contains(&value.as_str())) {
+            return Err(invalid(key, format!("cannot be `{value}`: {why}; leave the key out")));
+        }
+    }
+    Ok(())
+}
+
+fn check_sign_in(entries: &BTreeMap<String, String>) -> Result<(), KafkaError> {
+    match entries.get("sasl.mechanism").map(|mechanism| mechanism.to_ascii_uppercase()).as_deref() {
+        Some(mechanism @ ("AWS_MSK_IAM" | "OAUTHBEARER")) => Err(KafkaError::NotBuilt { mechanism: mechanism.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+/// Completes and checks the timeouts; gives `message.timeout.ms`.
+fn nest(entries: &mut BTreeMap<String, String>, function: Option<Duration>) -> Result<Duration, KafkaError> {
+    let third = function.map_or(u64::MAX, |timeout| u64::try_from(timeout.as_millis() / 3).unwrap_or(u64::MAX));
+    entries.entry("message.timeout.ms".to_owned()).or_insert_with(|| MESSAGE_TIMEOUT_MS.min(third).to_string());
+    let message_ms = number(entries, "message.timeout.ms")?;
+    // 0 means for ever in librdkafka.
+    if message_ms == 0 || message_ms > third {
+        return Err(invalid(
+            "message.timeout.ms",
+            format!("is {message_ms}, but must be between 1 and {third}, a third of the function's timeout"),
+        ));
+    }
+    let message_timeout = Duration::from_millis(message_ms);
+    let end = page_end(message_timeout);
+    if let Some(function) = function.filter(|function| end >= *function) {
+        return Err(invalid(
+            "message.timeout.ms",
+            format!(
+                "is {message_ms}, so a page takes up to {} ms, but the function's timeout is {} ms; raise the function's timeout",
+                end.as_millis(),
+                function.as_millis()
+            ),
+        ));
+    }
+    for (key, most, share) in [("request.timeout.ms", 8_000, 2), ("socket.timeout.ms", 10_000, 2)] {
+        entries.entry(key.to_owned()).or_insert_with(|| most.min(message_ms / share).max(10).to_string());
+        let inner = number(entries, key)?;
+        if inner >= message_ms {
+            return Err(invalid(key, format!("is {inner}, but must be less than message.timeout.ms ({message_ms})")));
+        }
+    }
+    let setup = 8_000.min(message_ms).max(1_000).to_string();
+    entries.entry("socket.connection.setup.timeout.ms".to_owned()).or_insert(setup);
+    Ok(message_timeout)
+}
+
+/// The OpenSSL inside librdkafka knows no certificate authority; told to probe, it looks where Linux distributions,
+/// Amazon Linux among them, keep theirs.
+fn trust_the_system(entries: &mut BTreeMap<String, String>) {
+    let tls = entries.get("security.protocol").is_some_and(|protocol| protocol.to_ascii_lowercase().contains("ssl"));
+    let chosen = ["ssl.ca.location", "ssl.ca.pem"].iter().any(|key| entries.contains_key(*key));
+    if tls && !chosen {
+        entries.insert("ssl.ca.location".to_owned(), "probe".to_owned());
+    }
+}

@@ -1,0 +1,156 @@
+//! What may be set, what is set when nobody does, and what is refused.
+
+use super::*;
+use crate::failure::Retry;
+
+fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let pairs = pairs.iter().chain(&[("bootstrap.servers", "b-1.example:9096")]);
+    pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn within(seconds: u64) -> KafkaOptions {
+    KafkaOptions { function_timeout: Some(Duration::from_secs(seconds)), ..options() }
+}
+
+fn build(pairs: &[(&str, &str)], options: &KafkaOptions) -> Result<KafkaSink, Failure> {
+    KafkaSink::new(&given(pairs), options, OversizePolicy::Fail)
+}
+
+fn value(sink: &KafkaSink, key: &str) -> String {
+    sink.connection.settings().client_config().get(key).unwrap_or_default().to_owned()
+}
+
+fn refusal(pairs: &[(&str, &str)], options: &KafkaOptions) -> String {
+    let failure = build(pairs, options).unwrap_err();
+    assert_eq!((&*failure.code, failure.retry), ("Config.Invalid", Retry::Never), "{failure}");
+    failure.message
+}
+
+#[test]
+fn the_timeouts_nest_for_every_function_timeout() {
+    for seconds in [6, 9, 30, 60, 300, 900] {
+        let sink = build(&[], &within(seconds)).unwrap();
+        let ms = |key: &str| Duration::from_millis(value(&sink, key).parse().unwrap());
+        assert_eq!(ms("message.timeout.ms"), Duration::from_secs(20).min(Duration::from_secs(seconds) / 3));
+        assert!(ms("request.timeout.ms") < ms("message.timeout.ms"));
+        assert!(ms("socket.timeout.ms") < ms("message.timeout.ms"));
+        assert!(ms("message.timeout.ms") < sink.message_timeout());
+        assert!(sink.message_timeout() < Duration::from_secs(seconds));
+    }
+}
+
+#[test]
+fn a_smaller_message_timeout_is_kept_and_its_inner_timeouts_shrink_with_it() {
+    let sink = build(&[("message.timeout.ms", "4000")], &within(60)).unwrap();
+    assert_eq!((&*value(&sink, "message.timeout.ms"), &*value(&sink, "socket.timeout.ms")), ("4000", "2000"));
+}
+
+#[test]
+fn timeouts_that_do_not_nest_are_refused_with_both_numbers() {
+    let outer = refusal(&[("message.timeout.ms", "20001")], &within(60));
+    assert!(outer.contains("20001") && outer.contains("20000") && outer.contains("message.timeout.ms"), "{outer}");
+    let inner = refusal(&[("message.timeout.ms", "5000"), ("socket.timeout.ms", "5000")], &within(60));
+    assert!(inner.contains("socket.timeout.ms") && inner.contains("message.timeout.ms (5000)"), "{inner}");
+    let request = refusal(&[("request.timeout.ms", "30000")], &within(60));
+    assert!(request.contains("request.timeout.ms"), "{request}");
+    let function = refusal(&[], &within(3));
+    assert!(function.contains("raise the function's timeout"), "{function}");
+    assert!(refusal(&[("message.timeout.ms", "0")], &options()).contains("message.timeout.ms"));
+}
+
+#[test]
+fn what_nobody_sets_is_set_for_safety_and_what_somebody_sets_is_kept() {
+    let ours = build(&[], &within(60)).unwrap();
+    let expected = [
+        ("acks", "all"),
+        ("enable.idempotence", "true"),
+        ("partitioner", "murmur2_random"),
+        ("compression.type", "zstd"),
+        ("allow.auto.create.topics", "false"),
+        ("client.id", "test"),
+    ];
+    for (key, expected) in expected {
+        assert_eq!(value(&ours, key), expected, "{key}");
+    }
+    let theirs = build(&[("compression.codec", "lz4"), ("linger.ms", "5"), ("client.id", "me")], &within(60)).unwrap();
+    assert_eq!((&*value(&theirs, "compression.type"), &*value(&theirs, "linger.ms")), ("lz4", "5"));
+    assert_eq!(value(&theirs, "client.id"), "me");
+}
+
+#[test]
+fn a_connectors_own_setting_wins_whatever_its_name() {
+    let merged = settings::merged(
+        &given(&[("compression.type", "lz4"), ("linger.ms", "5")]),
+        &BTreeMap::from([("compression.codec".to_owned(), "gzip".to_owned())]),
+    );
+    assert_eq!((&*merged["compression.type"], &*merged["linger.ms"]), ("gzip", "5"));
+    assert!(!merged.contains_key("compression.codec"));
+}
+
+#[test]
+fn what_would_break_a_promise_is_refused() {
+    for (key, value) in [
+        ("acks", "1"),
+        ("request.required.acks", "0"),
+        ("enable.idempotence", "false"),
+        ("transactional.id", "t"),
+        ("delivery.report.only.error", "true"),
+    ] {
+        let message = refusal(&[(key, value)], &within(60));
+        assert!(message.contains(&format!("`{value}`")), "{message}");
+    }
+}
+
+#[test]
+fn an_unknown_setting_and_a_wrong_value_are_refused_by_name() {
+    assert!(refusal(&[("lingr.ms", "5")], &within(60)).contains("lingr.ms"));
+    assert!(refusal(&[("linger.ms", "soon")], &within(60)).contains("linger.ms"));
+    assert!(refusal(&[("message.max.bytes", "x")], &within(60)).contains("message.max.bytes"));
+    let queue = refusal(&[("message.max.bytes", "8000000"), ("queue.buffering.max.kbytes", "1000")], &within(60));
+    assert!(queue.contains("queue.buffering.max.kbytes") && queue.contains("8000000"), "{queue}");
+}
+
+#[test]
+fn missing_brokers_are_refused() {
+    let failure = KafkaSink::new(&BTreeMap::new(), &options(), OversizePolicy::Fail).unwrap_err();
+    assert!(failure.message.contains("bootstrap.servers"), "{failure}");
+}
+
+#[test]
+fn a_way_to_sign_in_that_is_not_built_is_refused_with_its_code() {
+    for (key, mechanism) in [("sasl.mechanism", "AWS_MSK_IAM"), ("sasl.mechanisms", "OAUTHBEARER")] {
+        let failure = build(&[(key, mechanism), ("security.protocol", "SASL_SSL")], &within(60)).unwrap_err();
+        assert_eq!((&*failure.code, failure.retry), ("Config.NotBuilt", Retry::Never));
+        assert!(failure.message.contains(mechanism), "{failure}");
+    }
+}
+
+#[test]
+fn with_tls_the_systems_authorities_are_looked_for_unless_others_are_named() {
+    let probing = build(&[("security.protocol", "SASL_SSL"), ("sasl.mechanism", "SCRAM-SHA-512")], &within(60)).unwrap();
+    assert_eq!(value(&probing, "ssl.ca.location"), "probe");
+    let named = build(&[("security.protocol", "ssl"), ("ssl.ca.location", "/etc/ssl/own.pem")], &within(60)).unwrap();
+    assert_eq!(value(&named, "ssl.ca.location"), "/etc/ssl/own.pem");
+    assert_eq!(value(&build(&[], &within(60)).unwrap(), "ssl.ca.location"), "");
+}
+
+#[test]
+fn no_secret_is_shown_by_debug_or_by_a_refusal() {
+    let secret = "p4ss-w0rd";
+    let pairs = [("sasl.password", secret), ("ssl.key.password", secret), ("sasl.username", "user")];
+    let sinks = KafkaSinks::new(within(60));
+    let sink = sinks.sink(&given(&pairs), &BTreeMap::new(), OversizePolicy::Fail).unwrap();
+    let shown = format!("{sinks:?} {sink:?}");
+    assert!(shown.contains("sasl.password") && !shown.contains(secret), "{shown}");
+    let refused = refusal(&[("ssl.key.pem", secret), ("security.protocol", secret)], &within(60));
+    assert!(!refused.contains(secret), "{refused}");
+}
+
+#[test]
+fn a_log_line_of_librdkafka_is_told_without_secrets() {
+    use rdkafka::client::ClientContext as _;
+    let context = context::Context::new(Host::system(), vec!["p4ss-w0rd".to_owned()]);
+    context.log(rdkafka::config::RDKafkaLogLevel::Error, "FAIL", "b-1: login with p4ss-w0rd failed");
+    let said = context.trouble().said.unwrap();
+    assert!(said.starts_with("b-1: login with *** failed"), "{said}");
+}

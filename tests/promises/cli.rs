@@ -1,0 +1,11 @@
+//! The command line: exit codes, the shape of every JSON, what an operator may do to cursors, and how it is interrupted.
+//!
+//! Each test runs the real program in a folder of its own, against a simulated instance.
+
+mod bed;
+mod check;
+mod cursors;
+mod exits;
+mod interrupts;
+mod schemas;
+mod status;

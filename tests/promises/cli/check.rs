@@ -1,0 +1,77 @@
+//! `check` and `plan`.
+
+use super::bed::Bed;
+
+#[test]
+fn twenty_faults_are_one_report_and_exit_code_2() {
+    let mut bed = Bed::new(0);
+    for n in 0..19 {
+        bed.set(&format!("snow.misspelt.{n}"), "x");
+    }
+    bed.set("snow.table.inc.batch.size", "many");
+    let ended = bed.run(&["check", "--output", "json"]).expect(2);
+    let faults = ended.json()["faults"].as_array().expect("faults").clone();
+    assert_eq!(faults.len(), 20, "{faults:#?}");
+    for fault in &faults {
+        let key = fault["key"].as_str().expect("a key");
+        assert!(ended.stderr.contains(key), "{key} is missing in {}", ended.stderr);
+    }
+    for command in [&["plan"][..], &["status"], &["sweep"], &["cursor", "show"]] {
+        let ended = bed.run(command).expect(2);
+        assert!(ended.stderr.contains("20 faults") && ended.stdout.is_empty(), "{ended:?}");
+    }
+    assert_eq!(bed.api.log().len(), 0, "nothing was asked of the instance");
+}
+
+#[test]
+fn checking_contacts_no_instance_and_makes_no_database() {
+    let bed = Bed::new(10);
+    for command in
+        [&["check"][..], &["check", "--output", "json"], &["plan"], &["plan", "--output", "json"], &["status"], &["cursor", "show"]]
+    {
+        bed.run(command).expect(0);
+    }
+    assert_eq!(bed.api.log().len(), 0);
+    let left: Vec<_> = std::fs::read_dir(bed.dir.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(left, ["config"]);
+}
+
+#[test]
+fn a_moved_instance_and_a_changed_query_are_announced_before_anything_is_swept() {
+    let mut bed = Bed::new(10);
+    bed.sweep(&[]).expect(0);
+    let ended = bed.run(&["check", "--output", "json"]).expect(0);
+    assert_eq!(ended.table()["cursor"], "current");
+    assert!(!ended.stderr.contains("note:"), "{}", ended.stderr);
+
+    bed.set("snow.table.inc.query", "active=true");
+    for command in ["check", "plan"] {
+        let ended = bed.run(&[command, "--output", "json"]).expect(0);
+        assert!(ended.stderr.contains("snow/inc: its query changed"), "{command}: {}", ended.stderr);
+    }
+    bed.set("snow.table.inc.query", "");
+    let url = bed.api.url().replace("127.0.0.1", "localhost");
+    bed.set("snow.url", url);
+    for command in ["check", "plan"] {
+        let ended = bed.run(&[command, "--output", "json"]).expect(0);
+        assert!(ended.stderr.contains("Cursor.Moved") && ended.stderr.contains("\"127.0.0.1\""), "{command}: {}", ended.stderr);
+    }
+    assert_eq!(bed.run(&["check", "--output", "json"]).table()["cursor"], "moved");
+}
+
+#[test]
+fn a_plan_says_which_task_sweeps_which_tables() {
+    let mut bed = Bed::new(0);
+    bed.set("snow.tables", "inc,chg");
+    bed.set("snow.table.chg.name", "change_request");
+    bed.set("snow.table.chg.topic", "snow.change");
+    bed.set("tasks.max", "8");
+    let plan = bed.run(&["plan", "--output", "json"]).expect(0).json();
+    assert_eq!((&plan["tick"], &plan["mode"], &plan["invoked"]), (&serde_json::Value::Null, &"stream".into(), &0.into()));
+    let tasks = plan["tasks"].as_array().expect("tasks");
+    let mut tables: Vec<&str> =
+        tasks.iter().flat_map(|task| task["tables"].as_array().expect("tables")).filter_map(|t| t.as_str()).collect();
+    tables.sort_unstable();
+    assert_eq!(tables, ["chg", "inc"]);
+    assert!(tasks.iter().all(|task| task["tasks"] == 2), "{plan}");
+}

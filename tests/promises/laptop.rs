@@ -1,0 +1,188 @@
+//! A laptop: documents in a folder, an embedded cursor store, an ndjson file, and a simulated instance.
+//!
+//! Each sweep builds everything anew from the folder, as a new process would, so that only what was stored carries over.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tablesweep::assembly::{Assembly, SOURCES, Selection, Sinks};
+use tablesweep::config::{Connector, Resolver, load};
+use tablesweep::cursor::sqlite::SqliteStore;
+use tablesweep::cursor::{CursorStore, Item};
+use tablesweep::failure::Failure;
+use tablesweep::host::Host;
+use tablesweep::sink::Sink;
+use tablesweep::sink::ndjson::NdjsonSink;
+use tablesweep::sweep::{ByteBudget, Engine, LeasePlan, Mode, Run, TableReport};
+use tablesweep_testbed::table_api::{Generate, TableApi, Version};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+/// The user that every test signs in as.
+pub const PASSWORD: &str = "correct-horse-9";
+
+/// One laptop with one connector `snow`.
+pub struct Laptop {
+    pub api: TableApi,
+    dir: TempDir,
+    config: Value,
+    pub max_rows: Option<u64>,
+    pub max_time: Option<Duration>,
+    pub memory: u64,
+}
+
+/// A delivered record as a line of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    pub topic: String,
+    pub key: String,
+    pub timestamp: i64,
+    pub headers: Value,
+    pub value: Value,
+}
+
+impl Line {
+    /// (sys_updated_on, sys_id, sys_mod_count) of a row that was asked for raw.
+    pub fn version(&self) -> Version {
+        let text = |name: &str| self.value[name].as_str().unwrap_or_else(|| panic!("{name} in {}", self.value)).to_owned();
+        (text("sys_updated_on"), text("sys_id"), text("sys_mod_count").parse().expect("a number"))
+    }
+}
+
+impl Laptop {
+    /// A laptop with an instance whose clock stands still, and one alias `inc` for its table `incident`.
+    pub fn new() -> Self {
+        let api = TableApi::start().expect("the simulator starts");
+        api.set_clock("2026-03-01 12:00:00").expect("a time");
+        api.freeze_clock();
+        let config = json!({
+            "connector.class": "servicenow",
+            "tasks.max": "1",
+            "snow.url": api.url(),
+            "snow.auth.username": "sweep",
+            "snow.auth.password": PASSWORD,
+            "snow.tables": "inc",
+            "snow.table.inc.name": "incident",
+            "snow.table.inc.topic": "snow.incident",
+            "snow.retry.initial.backoff.ms": "1",
+            "snow.retry.max.backoff.ms": "5",
+        });
+        let dir = TempDir::new().expect("a folder");
+        std::fs::create_dir_all(dir.path().join("config/connectors")).expect("a folder");
+        Self { api, dir, config, max_rows: None, max_time: None, memory: 512 << 20 }
+    }
+
+    /// The same with a key of the document set.
+    pub fn with(mut self, key: &str, value: impl ToString) -> Self {
+        self.set(key, value);
+        self
+    }
+
+    pub fn set(&mut self, key: &str, value: impl ToString) {
+        self.config[key] = Value::from(value.to_string());
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes the documents and answers their folder.
+    pub fn documents(&self) -> PathBuf {
+        let document = json!({ "name": "snow", "config": self.config });
+        let folder = self.path("config");
+        std::fs::write(folder.join("connectors/snow.json"), document.to_string()).expect("a document");
+        folder
+    }
+
+    /// Makes rows of `incident`, all before the instance's now.
+    pub fn generate(&self, rows: u64, per_second: u64) {
+        let spec = Generate { start: Some("2026-02-01 00:00:00".to_owned()), per_second, ..Generate::rows("incident", rows) };
+        self.api.generate(spec).expect("rows");
+    }
+
+    pub async fn store(&self) -> Arc<dyn CursorStore> {
+        Arc::new(SqliteStore::open(self.path("cursors.db")).await.expect("a store"))
+    }
+
+    /// One run of all tables, as a process of its own would do it.
+    pub async fn sweep_all(&self) -> Vec<TableReport> {
+        let (_stop, stopped) = watch::channel(false);
+        self.sweep_until(stopped).await
+    }
+
+    pub async fn sweep_until(&self, stop: watch::Receiver<bool>) -> Vec<TableReport> {
+        let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
+        let host = Host::system();
+        let resolver = Arc::new(Resolver::new(|_| None, std::time::SystemTime::now));
+        let assembly = Assembly::new(documents, resolver, host.clone());
+        let sink = OneFile(Arc::new(NdjsonSink::open(self.path("out.ndjson")).expect("a file")));
+        let (jobs, refused) = assembly.jobs(&Selection::default(), &sink).await;
+        assert!(refused.is_empty(), "{refused:?}");
+        let engine = Engine { host: host.clone(), store: self.store().await, bytes: ByteBudget::of_memory(self.memory) };
+        let run = Run {
+            mode: Mode::Stream,
+            scheduled: false,
+            deadline: self.max_time.map(|time| host.monotonic() + time),
+            max_rows: self.max_rows,
+            lease: LeasePlan::Process,
+            stop,
+        };
+        engine.run(jobs, &run).await
+    }
+
+    /// One run; the report of the only table.
+    pub async fn sweep(&self) -> TableReport {
+        let mut reports = self.sweep_all().await;
+        assert_eq!(reports.len(), 1);
+        assert!(self.api.refusals().is_empty(), "the simulator does not understand: {:?}", self.api.refusals());
+        reports.remove(0)
+    }
+
+    /// Everything delivered so far.
+    pub fn lines(&self) -> Vec<Line> {
+        read_lines(&self.path("out.ndjson"))
+    }
+
+    pub fn versions(&self) -> Vec<Version> {
+        self.lines().iter().map(Line::version).collect()
+    }
+
+    /// What a complete sweep must have delivered, from the data.
+    pub fn expected(&self) -> Vec<Version> {
+        self.api.visible_versions("incident").expect("the table")
+    }
+
+    /// The stored cursor of the only table.
+    pub async fn item(&self) -> Item {
+        let mut items = self.store().await.list("snow").await.expect("a store");
+        assert_eq!(items.len(), 1);
+        items.remove(0)
+    }
+}
+
+/// The lines of an ndjson file; none if there is no file.
+pub fn read_lines(path: &Path) -> Vec<Line> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
+            Line {
+                topic: line["topic"].as_str().expect("a topic").to_owned(),
+                key: line["key"].as_str().expect("a key").to_owned(),
+                timestamp: line["timestamp"].as_i64().expect("a timestamp"),
+                headers: line["headers"].clone(),
+                value: line["value"].clone(),
+            }
+        })
+        .collect()
+}
+
+struct OneFile(Arc<NdjsonSink>);
+
+impl Sinks for OneFile {
+    fn of(&self, _connector: &Connector) -> Result<Arc<dyn Sink>, Failure> {
+        Ok(Arc::clone(&self.0) as Arc<dyn Sink>)
+    }
+}

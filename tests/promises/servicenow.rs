@@ -1,0 +1,5 @@
+//! The ServiceNow sweep against a simulated instance, through the whole engine, from documents to a file.
+
+mod faults;
+mod records;
+mod rows;

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Fetches the real parts that the tests talk to: Apache Kafka (Maven Central) and moto (PyPI).
+#
+#   tests/testbed/parts/fetch.sh
+#
+# Everything lands under target/parts, or under $TABLESWEEP_PARTS if that is set; nothing is installed elsewhere
+# but the caches of mvn and pip. A part whose pins did not change since it was fetched is left alone, so that the
+# script may run before every test run. A part counts as fetched once its pins lie in it, which is the last thing
+# written: an interrupted run leaves nothing that looks finished.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+parts=${TABLESWEEP_PARTS:-$here/../../../target/parts}
+mkdir -p "$parts"
+parts=$(cd "$parts" && pwd -P)
+
+missing=()
+java_major() {
+  # "17.0.15", "21" and the old "1.8.0_392" all occur; a Java that cannot even start counts as none.
+  java -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
+}
+if ! command -v java >/dev/null; then
+  missing+=("java: Apache Kafka needs Java 17 or newer (Debian: apt-get install default-jre-headless)")
+else
+  major=$(java_major)
+  if [ "${major:-0}" -lt 17 ]; then
+    missing+=("java: Apache Kafka needs Java 17 or newer, the java on PATH is ${major:-of an unknown version}")
+  fi
+fi
+command -v mvn >/dev/null || missing+=("mvn: fetches Kafka from Maven Central (Debian: apt-get install maven)")
+if ! command -v python3 >/dev/null; then
+  missing+=("python3: runs moto, 3.10 or newer (Debian: apt-get install python3 python3-venv)")
+elif ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
+  missing+=("python3: moto needs Python 3.10 or newer, the python3 on PATH is $(python3 -V 2>&1)")
+elif ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+  missing+=("python3-venv: the python3 on PATH cannot make a virtual environment (Debian: apt-get install python3-venv)")
+fi
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "fetch.sh: the real parts of the tests cannot be fetched. Missing:" >&2
+  printf '  - %s\n' "${missing[@]}" >&2
+  exit 1
+fi
+
+# One run at a time: two test runs that start together must not move each other's work.
+if command -v flock >/dev/null; then
+  exec 9>"$parts/.lock"
+  flock 9
+fi
+
+# fetched NAME PINS: does $parts/NAME exist as PINS asks for it?
+fetched() {
+  [ -f "$parts/$1/.pins" ] && cmp -s "$2" "$parts/$1/.pins"
+}
+
+# Starts the broker once and keeps what the JVM found out about its classes. With that archive a start takes half the
+# time and CPU; an archive that does not fit the JVM or the class path is ignored by the JVM.
+archive_classes() {
+  local work ready=no
+  work=$(mktemp -d)
+  local jars
+  jars=$(printf '%s\n' "$parts"/kafka/*.jar | LC_ALL=C sort | paste -s -d :)
+  local java=(java -Xmx400m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$jars")
+  local ports
+  read -r -a ports < <(python3 -c '
+import socket
+held = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+print(*[one.getsockname()[1] for one in held])')
+  cat >"$work/server.properties" <<SETTINGS
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:${ports[1]}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:${ports[0]},CONTROLLER://127.0.0.1:${ports[1]}
+log.dirs=$work/data
+SETTINGS
+  "${java[@]}" kafka.tools.StorageTool format -t AAAAAAAAAAAAAAAAAAAAAA -c "$work/server.properties" \
+    >"$work/log" 2>&1 || {
+    echo "fetch.sh: Apache Kafka was fetched and cannot format its storage:" >&2
+    tail -n 40 "$work/log" >&2
+    exit 1
+  }
+  "${java[@]}" -XX:ArchiveClassesAtExit="$parts/kafka/classes.jsa" \
+    kafka.Kafka "$work/server.properties" >>"$work/log" 2>&1 &
+  broker=$!
+  for _ in $(seq 600); do
+    if (: <"/dev/tcp/127.0.0.1/${ports[0]}") 2>/dev/null; then
+      ready=yes
+      break
+    fi
+    kill -0 "$broker" 2>/dev/null || break
+    sleep 0.1
+  done
+  # The JVM writes the archive when it is asked to end; its own exit code then says that it was.
+  kill -TERM "$broker" 2>/dev/null || true
+  wait "$broker" || true
+  broker=
+  if [ "$ready" = no ]; then
+    echo "fetch.sh: Apache Kafka was fetched and does not start:" >&2
+    tail -n 40 "$work/log" >&2
+    rm -rf "$work"
+    exit 1
+  fi
+  rm -rf "$work"
+}
+
+# The archive of classes belongs to one build of Java.
+pins=$(mktemp)
+broker=
+trap 'rm -f "$pins"; [ -z "$broker" ] || kill -KILL "$broker" 2>/dev/null || true' EXIT
+{ cat "$here/pom.xml" && java -version 2>&1; } >"$pins"
+if fetched kafka "$pins"; then
+  echo "fetch.sh: kafka is there"
+else
+  echo "fetch.sh: fetching Apache Kafka"
+  rm -rf "$parts/kafka"
+  mvn -B -q -f "$here/pom.xml" dependency:copy-dependencies \
+    -DincludeScope=runtime -DoutputDirectory="$parts/kafka"
+  archive_classes
+  cp "$pins" "$parts/kafka/.pins"
+fi
+
+if fetched venv "$here/requirements.txt" && "$parts/venv/bin/python" -c '' 2>/dev/null; then
+  echo "fetch.sh: moto is there"
+else
+  echo "fetch.sh: fetching moto"
+  # A virtual environment cannot be moved (its scripts name their own path), so the pins are written last.
+  rm -rf "$parts/venv"
+  python3 -m venv "$parts/venv"
+  "$parts/venv/bin/python" -m pip install -q -r "$here/requirements.txt"
+  "$parts/venv/bin/python" -c 'import moto.server'
+  cp "$here/requirements.txt" "$parts/venv/.pins"
+fi
