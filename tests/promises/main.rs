@@ -1,5 +1,8 @@
 //! Tests named after the promise they hold: real engines, real processes, real sockets.
 
 mod cli;
+mod dynamodb_store;
+mod kafka_sink;
+mod kills;
 mod laptop;
 mod servicenow;

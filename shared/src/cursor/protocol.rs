@@ -202,7 +202,7 @@ pub fn apply(item: Option<&Item>, write: &Write) -> Result<Item, Refusal> {
         }
         Change::Reset { identity, now_ms } => {
             free(item, *now_ms)?;
-            next = Item { revision: item.revision, ..Item::new(identity.clone()) };
+            next = Item { revision: item.revision, rewound_by: item.rewound_by.clone(), ..Item::new(identity.clone()) };
         }
         Change::Pause { reason, now_ms } => {
             free(item, *now_ms)?;
@@ -223,7 +223,7 @@ pub fn apply(item: Option<&Item>, write: &Write) -> Result<Item, Refusal> {
 
 /// What every accepted write does to the item.
 fn written(item: Item, write: &Write) -> Item {
-    Item { format: FORMAT, revision: item.revision + 1, write_id: write.id.clone(), ..item }
+    Item { format: FORMAT, revision: item.revision.saturating_add(1), write_id: write.id.clone(), ..item }
 }
 
 /// The writer holds the lease and knows the item's revision. Whether the lease has run out by the clock does not
@@ -262,7 +262,7 @@ fn acquire(item: &mut Item, wish: &Acquire) -> Result<(), Refusal> {
             return Err(Refusal::NotDue { due_ms });
         }
     }
-    item.tries += 1;
+    item.tries = item.tries.saturating_add(1);
     if item.tries >= DEATHS {
         let message = format!("{DEATHS} sweeps in a row ended without any progress: they were killed, or ran out of memory or time");
         item.standing = Standing::Parked(Parked::after(&item.standing, "Sweep.Died", message, wish.now_ms));

@@ -124,3 +124,18 @@ fn a_table_that_was_never_swept_has_nothing_to_rewind_or_reset() {
     }
     assert!(!bed.path("tablesweep.db").exists() && lines(&bed.path("rows.ndjson")).is_empty());
 }
+
+#[test]
+fn an_alias_of_two_connectors_is_not_enough_of_a_name() {
+    let bed = Bed::new(10);
+    let mut other = bed.config.clone();
+    other["snow.table.inc.topic"] = "other.incident".into();
+    bed.document("other", &other);
+    bed.sweep(&[]).expect(0);
+    let ended = bed.run(&["cursor", "reset", "--table", "inc", "--yes"]).expect(2);
+    assert!(ended.stderr.contains("other/inc or snow/inc"), "{}", ended.stderr);
+    for named in [&["--table", "snow/inc"][..], &["--connector", "snow", "--table", "inc"]] {
+        let answer = bed.run(&[&["cursor", "reset", "--yes", "--output", "json"], named].concat()).expect(0).json();
+        assert_eq!((answer.as_array().map(Vec::len), &answer[0]["connector"]), (Some(1), &"snow".into()), "{answer}");
+    }
+}

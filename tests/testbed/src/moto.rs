@@ -47,7 +47,7 @@ impl Server {
         let mut command = Command::new(python);
         // Port 0: the system chooses, and the server says which it was.
         command
-            .args(["-m", "moto.server", "-H", "127.0.0.1", "-p", "0"])
+            .args(["-c", include_str!("moto/serve.py"), "-H", "127.0.0.1", "-p", "0"])
             .env("PYTHONUNBUFFERED", "1")
             .env("NO_COLOR", "1")
             .current_dir(scratch.path());

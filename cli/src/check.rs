@@ -1,0 +1,123 @@
+//! `tablesweep check`: every fault of every document, told at once.
+
+use serde::Serialize;
+use tablesweep::config::{Documents, Fault, Faults, NotBuilt};
+use tablesweep::operate::{Activity, StatusReport};
+
+use crate::args::{CheckArgs, Output};
+use crate::documents;
+use crate::exit::{Exit, Stop};
+use crate::notices;
+use crate::output::{self, note};
+
+/// The answer as JSON.
+#[derive(Debug, Default, Serialize)]
+struct Checked {
+    faults: Vec<Fault>,
+    warnings: Vec<Fault>,
+    not_built: Vec<NotBuilt>,
+    tables: Vec<CheckedTable>,
+}
+
+/// A table of the documents.
+#[derive(Debug, Serialize)]
+struct CheckedTable {
+    connector: String,
+    table: String,
+    source: String,
+    /// The table at the source.
+    name: Option<String>,
+    topic: Option<String>,
+    /// What was found in the cursor store; `None` if none was looked into.
+    cursor: Option<CursorFound>,
+}
+
+/// What is in the cursor store for a table.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum CursorFound {
+    None,
+    Current,
+    ChangedQuery,
+    Moved,
+}
+
+/// Runs the command.
+pub async fn run(arguments: CheckArgs) -> Result<Exit, Stop> {
+    if arguments.probe {
+        return Err(Stop::wrong(
+            "Config.NotBuilt: check --probe is not built yet; `tablesweep sweep --cursors memory --sink - --max-rows 1` signs in and reads a row",
+        ));
+    }
+    let read = &arguments.read;
+    match documents::load(&read.config.config) {
+        Err(faults) => refuse(faults, read.output.output),
+        Ok(documents) => {
+            let places = documents::places(&documents);
+            let stored = notices::look(&read.cursors, &places).await?;
+            tell(&documents, stored.as_ref(), read.output.output)
+        }
+    }
+}
+
+fn refuse(faults: Faults, output: Output) -> Result<Exit, Stop> {
+    note(&faults.to_string());
+    if output == Output::Json {
+        output::json(&Checked { faults: faults.faults, warnings: faults.warnings.0, ..Checked::default() })?;
+    }
+    Ok(Exit::Wrong)
+}
+
+fn tell(documents: &Documents, stored: Option<&StatusReport>, output: Output) -> Result<Exit, Stop> {
+    let not_built = documents.not_built();
+    if !documents.warnings.is_empty() {
+        note(&documents.warnings.to_string());
+    }
+    for missing in &not_built {
+        let connector = if missing.connector.is_empty() { "worker.json" } else { &missing.connector };
+        note(&format!("note: {connector}: {}: {} ({}); `sweep` refuses it", missing.key, missing.message, missing.code));
+    }
+    if let Some(report) = stored {
+        notices::tell(report);
+    }
+    let tables = tables(documents, stored);
+    match output {
+        Output::Json => {
+            output::json(&Checked { faults: Vec::new(), warnings: documents.warnings.0.clone(), not_built, tables })?;
+        }
+        Output::Text => {
+            let (connectors, tables) = (documents.connectors.len(), tables.len());
+            let s = |n: usize| if n == 1 { "" } else { "s" };
+            output::text(&format!("the documents are in order: {connectors} connector{}, {tables} table{}\n", s(connectors), s(tables)))?;
+        }
+    }
+    Ok(Exit::Good)
+}
+
+fn tables(documents: &Documents, stored: Option<&StatusReport>) -> Vec<CheckedTable> {
+    let mut tables = Vec::new();
+    for connector in &documents.connectors {
+        for alias in connector.tables() {
+            let text =
+                |setting: &str| connector.values.text(&format!("{}{alias}.{setting}", connector.kind.alias_prefix)).map(str::to_owned);
+            let found = stored.and_then(|report| {
+                let row = report.tables.iter().find(|row| row.connector == connector.name && row.table == *alias)?;
+                Some(match (row.state, row.changed_query) {
+                    (Activity::Moved, _) => CursorFound::Moved,
+                    (Activity::NeverSwept, true) => CursorFound::ChangedQuery,
+                    (Activity::NeverSwept, false) => CursorFound::None,
+                    _ => CursorFound::Current,
+                })
+            });
+            tables.push(CheckedTable {
+                connector: connector.name.clone(),
+                table: alias.clone(),
+                source: connector.kind.name.to_owned(),
+                name: text("name"),
+                topic: text("topic"),
+                cursor: found,
+            });
+        }
+    }
+    tables
+}

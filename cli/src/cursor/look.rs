@@ -1,0 +1,108 @@
+//! `tablesweep cursor show`: cursors as they are stored.
+
+use serde::Serialize;
+use tablesweep::cursor::{Item, StoredWindow};
+use tablesweep::operate::{Audit, Place, audits, rfc3339, shown};
+
+use crate::args::{LookArgs, Output};
+use crate::documents;
+use crate::exit::{Exit, Stop};
+use crate::output;
+use crate::text::wrapped;
+
+/// The answer as JSON.
+#[derive(Debug, Serialize)]
+struct Shown {
+    store: String,
+    cursors: Vec<ShownCursor>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownCursor {
+    connector: String,
+    table: String,
+    place: String,
+    /// What was done to it by hand in the last thirty days, oldest first.
+    audit: Vec<Audit>,
+    item: Item,
+}
+
+/// Runs the command.
+pub async fn show(arguments: LookArgs) -> Result<Exit, Stop> {
+    let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
+    let found = items(&arguments).await?;
+    let mut answer = Shown { store: spec.name(), cursors: Vec::new() };
+    if let Some(store) = spec.look().await? {
+        for item in found {
+            let identity = item.identity.clone();
+            let mut audit = audits(&*store, &identity.connector).await?;
+            audit.retain(|entry| entry.table == identity.alias);
+            let place = identity.key().place;
+            answer.cursors.push(ShownCursor { connector: identity.connector, table: identity.alias, place, audit, item });
+        }
+    }
+    match arguments.read.output.output {
+        Output::Json => output::json(&answer)?,
+        Output::Text => output::text(&text(&answer))?,
+    }
+    Ok(Exit::Good)
+}
+
+/// The stored cursors of the tables that are meant, those of former queries and places included.
+pub async fn items(arguments: &LookArgs) -> Result<Vec<Item>, Stop> {
+    let documents = documents::load(&arguments.read.config.config)?;
+    let selection = documents::selected(&documents, &arguments.selection)?;
+    let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
+    let Some(store) = spec.look().await? else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    let places: Vec<Place> = documents::places(&documents);
+    for connector in &documents.connectors {
+        let aliases: Vec<&str> =
+            places.iter().filter(|place| place.connector == connector.name).map(|place| place.alias.as_str()).collect();
+        // An alias that left the documents cannot be named any more, and is shown with all the others.
+        let is_meant = |item: &Item| {
+            let alias = &item.identity.alias;
+            selection.includes(&connector.name, alias) && (selection.tables.is_empty() || aliases.contains(&alias.as_str()))
+        };
+        found.extend(store.list(&connector.name).await?.into_iter().filter(is_meant));
+    }
+    Ok(found)
+}
+
+fn text(answer: &Shown) -> String {
+    if answer.cursors.is_empty() {
+        return format!("{} holds no cursor of these tables\n", answer.store);
+    }
+    let mut text = String::new();
+    for cursor in &answer.cursors {
+        let item = &cursor.item;
+        text.push_str(&format!("{}/{}\n", cursor.connector, cursor.table));
+        let mut lines = vec![
+            format!("place: {}", cursor.place),
+            format!("id field: {}", item.identity.id_field),
+            format!("cursor: {}", shown(item.progress.cursor.as_ref())),
+            format!("phase: {:?}", item.progress.phase).to_lowercase(),
+            format!("swept to: {}", item.progress.swept_to_ms.map_or_else(|| "-".to_owned(), rfc3339)),
+            format!("revision: {}", item.revision),
+            format!("window: {}", window(&item.progress.window)),
+        ];
+        if let Some(lease) = &item.lease {
+            let until = if lease.until_ms == i64::MAX { "its process ends".to_owned() } else { rfc3339(lease.until_ms) };
+            lines.push(format!("lease: until {until}"));
+        }
+        for entry in &cursor.audit {
+            let (before, after) = (shown(entry.before.as_ref()), shown(entry.after.as_ref()));
+            lines.push(format!("{}: {} by {}: {before} -> {after}", entry.at, entry.what, entry.who));
+        }
+        lines.iter().for_each(|line| wrapped(&mut text, line));
+    }
+    text
+}
+
+fn window(window: &StoredWindow) -> String {
+    match window {
+        StoredWindow::None => "none".to_owned(),
+        StoredWindow::Inline(_) => "in the cursor item".to_owned(),
+        StoredWindow::Beside(parts) => format!("beside the cursor item, {parts} parts"),
+    }
+}

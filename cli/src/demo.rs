@@ -1,0 +1,128 @@
+//! `tablesweep demo`: a simulated instance, swept by the very same engine.
+//!
+//! It shows what makes sweeping hard: thousands of rows of one second, rows that are counted and not shown, a row that
+//! appears behind the cursor. Everything lies in a folder that is gone afterwards.
+
+mod instance;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tablesweep::assembly::{Assembly, Selection};
+use tablesweep::cursor::sqlite::SqliteStore;
+use tablesweep::delivery::ToOne;
+use tablesweep::host::Host;
+use tablesweep::secrets;
+use tablesweep::sink::ndjson::NdjsonSink;
+use tablesweep::sweep::{ByteBudget, Engine, LeasePlan, Mode, Run, SweepReport};
+use tokio::sync::watch;
+
+use crate::documents;
+use crate::exit::{Exit, Stop};
+use crate::interrupt;
+use crate::output;
+use crate::sweep::report;
+
+use instance::Instance;
+
+/// The memory that the demo counts as having.
+const MEMORY: u64 = 256 * 1024 * 1024;
+
+/// How many records are shown at the end.
+const SHOWN: usize = 5;
+
+/// Runs the command.
+pub async fn run() -> Result<Exit, Stop> {
+    let stop = interrupt::listen()?;
+    let folder = tempfile::Builder::new().prefix("tablesweep-demo-").tempdir().map_err(|error| unusable(&error))?;
+    let ended = show(folder.path(), &stop).await;
+    folder.close().map_err(|error| Stop::failed(format!("the folder of the demo cannot be removed: {error}")))?;
+    ended
+}
+
+fn unusable(error: &io::Error) -> Stop {
+    Stop::failed(format!("the demo needs a folder for temporary files: {error}"))
+}
+
+async fn show(folder: &Path, stop: &watch::Receiver<bool>) -> Result<Exit, Stop> {
+    let instance = Instance::start()?;
+    instance.write_documents(folder).map_err(|error| unusable(&error))?;
+    let rows = folder.join("rows.ndjson");
+    let sweeper = Sweeper::new(folder, &rows, stop.clone()).await?;
+    let mut reports = Vec::new();
+    for (step, (title, prepare)) in (1..).zip(instance::STEPS) {
+        prepare(&instance)?;
+        output::text(&format!("{step}. {title}\n\n"))?;
+        let report = sweeper.sweep().await;
+        output::text(&format!("{}\n", report::text(&report)))?;
+        if *stop.borrow() {
+            return Ok(Exit::Interrupted);
+        }
+        let is_good = report.tables.iter().all(|table| table.outcome.is_good());
+        reports.push(report);
+        if !is_good {
+            return Ok(Exit::Bad);
+        }
+    }
+    output::text(&summary(&reports, &rows)?)?;
+    Ok(Exit::Good)
+}
+
+/// What one process of the demo keeps between its sweeps.
+struct Sweeper {
+    assembly: Assembly,
+    sinks: ToOne,
+    engine: Engine,
+    run: Run,
+}
+
+impl Sweeper {
+    async fn new(folder: &Path, rows: &Path, stop: watch::Receiver<bool>) -> Result<Self, Stop> {
+        let host = Host::system();
+        let documents = documents::load(folder)?;
+        let resolver = Arc::new(secrets::resolver(&documents, &host));
+        let store = Arc::new(SqliteStore::open(folder.join("tablesweep.db")).await?);
+        let sinks = ToOne(Arc::new(NdjsonSink::open(rows)?));
+        let engine = Engine { host: host.clone(), store, bytes: ByteBudget::of_memory(MEMORY) };
+        let run = Run { mode: Mode::Stream, scheduled: false, deadline: None, max_rows: None, lease: LeasePlan::Process, stop };
+        Ok(Self { assembly: Assembly::new(documents, resolver, host), sinks, engine, run })
+    }
+
+    async fn sweep(&self) -> SweepReport {
+        let (jobs, refused) = self.assembly.jobs(&Selection::default(), &self.sinks).await;
+        let tables = self.engine.run(jobs, &self.run).await;
+        crate::sweep::together(Mode::Stream, tables, crate::sweep::reports_of(&refused))
+    }
+}
+
+fn summary(reports: &[SweepReport], rows: &Path) -> Result<String, Stop> {
+    let text = std::fs::read_to_string(rows).map_err(|error| Stop::failed(format!("the records of the demo cannot be read: {error}")))?;
+    let tables = || reports.iter().flat_map(|report| &report.tables);
+    let (sent, requests): (u64, u64) = (tables().map(|table| table.rows).sum(), tables().map(|table| table.requests).sum());
+    // Tables are swept side by side: a sweep takes as long as its slowest table.
+    let taken = reports.iter().filter_map(|report| report.tables.iter().map(|table| table.duration_ms).max()).sum::<u64>();
+    let pace = sent.saturating_mul(1000) / taken.max(1);
+    let taken = Duration::from_millis(taken).as_secs_f64();
+    let records: Vec<&str> = text.lines().collect();
+    let mut summary = format!(
+        "{sent} rows swept in {taken:.1} s with {requests} requests, {pace} rows/s; {} records written. The last {SHOWN}:\n\n",
+        records.len()
+    );
+    for line in records.iter().skip(records.len().saturating_sub(SHOWN)) {
+        summary.push_str(&record(line)?);
+    }
+    summary.push_str("\nNow for your own instance: put documents into ./config and run `tablesweep check`.\n");
+    Ok(summary)
+}
+
+/// A record in two lines: what a consumer sees of it, and the fields that matter here.
+fn record(line: &str) -> Result<String, Stop> {
+    let record: Value = serde_json::from_str(line).map_err(|error| Stop::failed(format!("a record of the demo is not JSON: {error}")))?;
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let fields = ["number", "sys_updated_on", "sys_mod_count", "state"];
+    let shown: Vec<String> = fields.iter().filter_map(|name| Some(format!("{name}={}", text(record["value"].get(name)?)))).collect();
+    Ok(format!("   {}  key {}\n      {}\n", text(&record["topic"]), text(&record["key"]), shown.join("  ")))
+}

@@ -1,0 +1,89 @@
+//! The simulated instance of the demo: what it holds, and what happens to it.
+
+use std::io;
+use std::path::Path;
+
+use serde_json::json;
+use tablesweep_testbed::table_api::{Fields, Generate, SimulatorError, TableApi};
+
+use crate::exit::Stop;
+
+/// Something that happens to the instance.
+type Event = fn(&Instance) -> Result<(), Stop>;
+
+/// What happens before each sweep, and what the sweep is to show.
+pub const STEPS: [(&str, Event); 3] = [
+    (
+        "The first sweep: 20,001 incidents, 3,000 change requests of one second, and 500 problems\n   \
+         of which the user may not see every tenth, although the instance counts them.",
+        |_| Ok(()),
+    ),
+    ("A tick on which nothing happened: one request per table, and nothing is sent twice.", |_| Ok(())),
+    ("An incident was updated, and another one appeared behind the cursor. Both are delivered, once.", |instance| {
+        instance.update()?;
+        instance.add_late_row()
+    }),
+];
+
+/// Rows of the generated incidents that share a second: a hundred seconds of history.
+const PER_SECOND: u64 = 200;
+
+/// A simulated instance with three tables.
+pub struct Instance {
+    api: TableApi,
+    updated: String,
+}
+
+impl Instance {
+    /// Starts it and fills its tables.
+    pub fn start() -> Result<Self, Stop> {
+        let api = TableApi::start().map_err(refused)?;
+        let first = Fields::from([("number", "INC0000042"), ("state", "1"), ("sys_updated_on", "2025-12-31 23:59:00")]);
+        let updated = api.insert("incident", first).map_err(refused)?;
+        let history = |table: &str, rows, per_second| Generate {
+            per_second,
+            start: Some("2026-01-01 00:00:00".to_owned()),
+            ..Generate::rows(table, rows)
+        };
+        api.generate(history("incident", 20_000, PER_SECOND)).map_err(refused)?;
+        api.generate(history("change_request", 3_000, 3_000)).map_err(refused)?;
+        api.generate(history("problem", 500, 25)).map_err(refused)?;
+        api.hide_when("problem", |field| field("number").is_some_and(|number| number.ends_with('7'))).map_err(refused)?;
+        Ok(Self { api, updated })
+    }
+
+    /// Writes the connector's document below `folder`.
+    pub fn write_documents(&self, folder: &Path) -> io::Result<()> {
+        let mut config = json!({
+            "connector.class": "servicenow",
+            "snow.url": self.api.url(),
+            "snow.auth.type": "basic",
+            "snow.auth.username": "demo",
+            "snow.auth.password": "demo",
+            "snow.tables": "incident,change,problem",
+        });
+        for (alias, table) in [("incident", "incident"), ("change", "change_request"), ("problem", "problem")] {
+            config[format!("snow.table.{alias}.name")] = table.into();
+            config[format!("snow.table.{alias}.topic")] = format!("snow.{table}").into();
+            config[format!("snow.table.{alias}.start.timestamp")] = "2025-01-01 00:00:00".into();
+        }
+        std::fs::create_dir(folder.join("connectors"))?;
+        std::fs::write(folder.join("connectors/demo.json"), json!({"name": "demo", "config": config}).to_string())
+    }
+
+    /// An update of an hour later, which is still long ago: nobody has to wait for the safety lag to pass.
+    fn update(&self) -> Result<(), Stop> {
+        let resolved = Fields::from([("state", "6"), ("sys_updated_on", "2026-01-01 01:00:00")]);
+        self.api.update("incident", &self.updated, resolved).map_err(refused)
+    }
+
+    /// A row that a slow transaction wrote: its timestamp lies before rows that were delivered already.
+    fn add_late_row(&self) -> Result<(), Stop> {
+        let late = Fields::from([("number", "INC0000099"), ("state", "1"), ("sys_updated_on", "2026-01-01 00:01:37")]);
+        self.api.insert("incident", late).map(drop).map_err(refused)
+    }
+}
+
+fn refused(error: SimulatorError) -> Stop {
+    Stop::failed(format!("the simulated instance of the demo: {error}"))
+}

@@ -1,0 +1,151 @@
+//! `tablesweep sweep`: the engine of the functions, once or until every table is final.
+//!
+//! Everything that could refuse the command is asked before a cursor is touched: documents, selection, features that
+//! are not built, the time that is given. What is wrong with one connector only (a secret that cannot be had) becomes
+//! the report of its tables, and the others are swept.
+
+mod catch_up;
+mod progress;
+pub mod report;
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tablesweep::assembly::{Assembly, Refused, Selection};
+use tablesweep::config::Documents;
+use tablesweep::failure::Retry;
+use tablesweep::host::Host;
+use tablesweep::secrets;
+use tablesweep::sweep::{ByteBudget, Engine, Job, Mode, Outcome, Reason, Run, SweepReport, TableReport};
+
+use crate::args::{Output, SweepArgs};
+use crate::documents;
+use crate::exit::{Exit, Stop};
+use crate::interrupt;
+use crate::output::{self, note};
+use crate::sinks::SinkSpec;
+
+use progress::Progress;
+
+/// The memory that this program counts as having: a third of it holds pages.
+const MEMORY: u64 = 512 * 1024 * 1024;
+
+/// Runs the command.
+pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
+    let stop = interrupt::listen()?;
+    let host = Host::system();
+    let documents = documents::load(&arguments.config.config)?;
+    let selection = documents::selected(&documents, &arguments.selection)?;
+    refuse_not_built(&documents, &selection)?;
+    for warning in &documents.warnings.0 {
+        tracing::warn!(file = warning.file, key = warning.key, "{}", warning.message);
+    }
+    let deadline = arguments.max_seconds.map(|seconds| host.monotonic() + Duration::from_secs(seconds));
+
+    let resolver = Arc::new(secrets::resolver(&documents, &host));
+    let progress = Progress::new(host.clone());
+    let sinks = progress.watching(arguments.sink.open(&documents, &resolver, &host).await?);
+    let store_spec = arguments.cursors.cursors.clone().unwrap_or_default();
+    let store = store_spec.open().await?;
+    let assembly = Assembly::new(documents, resolver, host.clone());
+    let (jobs, refused) = assembly.jobs(&selection, &sinks).await;
+    let refused = settle_refused(&refused)?;
+    refuse_too_short(&jobs, arguments.max_seconds)?;
+
+    let engine = Engine { host: host.clone(), store, bytes: ByteBudget::of_memory(MEMORY) };
+    let run = Run {
+        mode: arguments.mode,
+        scheduled: false,
+        deadline,
+        max_rows: arguments.max_rows,
+        lease: store_spec.lease(),
+        stop: stop.clone(),
+    };
+    let shown = std::io::stderr().is_terminal().then(|| progress.show());
+    let swept = match arguments.mode {
+        Mode::Stream => engine.run(jobs, &run).await,
+        Mode::CatchUp => catch_up::run(&engine, jobs, &run).await,
+    };
+    drop(shown);
+    let report = together(arguments.mode, swept, refused);
+    tell(&report, &arguments)?;
+    Ok(match (*stop.borrow(), report.tables.iter().all(|table| table.outcome.is_good())) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Good,
+        (false, false) => Exit::Bad,
+    })
+}
+
+/// A document that asks for what this version does not have is refused, never swept some other way.
+fn refuse_not_built(documents: &Documents, selection: &Selection) -> Result<(), Stop> {
+    let is_meant = |connector: &str, aliases: &[String]| aliases.iter().any(|alias| selection.includes(connector, alias));
+    let connectors = documents.connectors.iter().filter(|connector| is_meant(&connector.name, connector.tables()));
+    // What is wrong with the worker's document is wrong with each connector, and is told once.
+    let lines: BTreeSet<String> = connectors
+        .flat_map(|connector| connector.not_built(&documents.worker))
+        .map(|missing| {
+            let place = if missing.connector.is_empty() { "worker.json" } else { missing.connector.as_str() };
+            format!("{}: {place}: {}: {}", missing.code, missing.key, missing.message)
+        })
+        .collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    Err(Stop::wrong(lines.into_iter().collect::<Vec<_>>().join("\n")))
+}
+
+/// Connectors without a table to sweep: features that are not built refuse the command, everything else is told of
+/// their tables.
+fn settle_refused(refused: &[Refused]) -> Result<Vec<TableReport>, Stop> {
+    if let Some(not_built) = refused.iter().find(|refused| refused.failure.code == "Config.NotBuilt") {
+        return Err(Stop::wrong(not_built.failure.to_string()));
+    }
+    Ok(reports_of(refused))
+}
+
+/// The reports of tables whose connector could not be had.
+pub fn reports_of(refused: &[Refused]) -> Vec<TableReport> {
+    let reports = refused.iter().flat_map(|refused| {
+        refused.tables.iter().map(|alias| {
+            let mut report = TableReport::new(&refused.connector, alias);
+            report.outcome = if refused.failure.retry == Retry::Never { Outcome::Parked } else { Outcome::Failed };
+            report.reason = Some(Reason::from(&refused.failure));
+            report
+        })
+    });
+    reports.collect()
+}
+
+/// With less time than the reserve nothing could ever be delivered.
+fn refuse_too_short(jobs: &[Job], max_seconds: Option<u64>) -> Result<(), Stop> {
+    let reserve = jobs.iter().map(Job::reserve).max().unwrap_or_default();
+    match max_seconds {
+        Some(seconds) if Duration::from_secs(seconds) <= reserve => Err(Stop::wrong(format!(
+            "--max-seconds {seconds} leaves no time to sweep: {} s are kept for the sink's acknowledgements and the last commit",
+            reserve.as_secs()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// All reports in the order of connector and alias.
+pub fn together(mode: Mode, mut tables: Vec<TableReport>, refused: Vec<TableReport>) -> SweepReport {
+    tables.extend(refused);
+    tables.sort_by(|one, other| (&one.connector, &one.table).cmp(&(&other.connector, &other.table)));
+    SweepReport { mode, tables }
+}
+
+/// The result goes to standard output, unless that is where the records are.
+fn tell(report: &SweepReport, arguments: &SweepArgs) -> Result<(), Stop> {
+    let text = match arguments.output.output {
+        Output::Json => output::json_text(report)?,
+        Output::Text => report::text(report),
+    };
+    if arguments.sink == SinkSpec::Stdout {
+        note(text.trim_end());
+        return Ok(());
+    }
+    output::text(&text)
+}
