@@ -11,6 +11,7 @@
 //!
 //! Tables run side by side and share a byte budget and nothing else: a slow, broken or huge one delays no other.
 
+mod acquire;
 mod allowance;
 mod bytes;
 mod engine;

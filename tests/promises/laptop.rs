@@ -31,6 +31,8 @@ pub struct Laptop {
     pub max_rows: Option<u64>,
     pub max_time: Option<Duration>,
     pub memory: u64,
+    /// Whether a schedule starts the runs.
+    pub scheduled: bool,
 }
 
 /// A delivered record as a line of the file.
@@ -71,7 +73,7 @@ impl Laptop {
         });
         let dir = TempDir::new().expect("a folder");
         std::fs::create_dir_all(dir.path().join("config/connectors")).expect("a folder");
-        Self { api, dir, config, max_rows: None, max_time: None, memory: 512 << 20 }
+        Self { api, dir, config, max_rows: None, max_time: None, memory: 512 << 20, scheduled: false }
     }
 
     /// The same with a key of the document set.
@@ -82,6 +84,10 @@ impl Laptop {
 
     pub fn set(&mut self, key: &str, value: impl ToString) {
         self.config[key] = Value::from(value.to_string());
+    }
+
+    pub fn unset(&mut self, key: &str) {
+        self.config.as_object_mut().expect("a map").remove(key);
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -123,7 +129,7 @@ impl Laptop {
         let engine = Engine { host: host.clone(), store: self.store().await, bytes: ByteBudget::of_memory(self.memory) };
         let run = Run {
             mode: Mode::Stream,
-            scheduled: false,
+            scheduled: self.scheduled,
             deadline: self.max_time.map(|time| host.monotonic() + time),
             max_rows: self.max_rows,
             lease: LeasePlan::Process,

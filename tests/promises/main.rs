@@ -2,6 +2,7 @@
 
 mod cli;
 mod dynamodb_store;
+mod engine;
 mod kafka_sink;
 mod kills;
 mod laptop;

@@ -8,6 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
+use super::acquire::{acquire, not_taken, write};
 use super::allowance::Allowance;
 use super::engine::{Engine, Job, Run};
 use super::instance::Verdict;
@@ -16,21 +17,12 @@ use super::pipeline::{Effect, Event, Pipeline};
 use super::report::{Mode, Outcome, Reason, TableReport};
 use super::window::Window;
 use super::window_store::{self, Loaded};
-use crate::cursor::{
-    Acquire, Change, CursorStore, Item, Key, Parked, Progress, Refusal, Standing, StoreError, StoredWindow, Write, WriteError,
-};
+use crate::cursor::{Change, Item, Key, Parked, Progress, Standing, StoredWindow, WriteError};
 use crate::failure::{Failure, Retry, Scope};
 use crate::host::failpoint;
 use crate::record::Record;
 use crate::sink::{Acks, Delivered};
 use crate::source::{Checkpoint, Page, Resume, Spent, TableSweep};
-
-/// Of the poll interval, the part that must have passed since the last start for a tick to be due: a schedule is never
-/// exact, and a tick that comes a moment early is not to be lost.
-const DUE_PERCENT: u128 = 90;
-
-/// Tries of one write whose answer was lost or refused for now.
-const WRITE_TRIES: u32 = 3;
 
 /// The result of a table, and what it says about its instance.
 pub(super) struct Swept {
@@ -76,126 +68,6 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run) -> Swept {
         "swept"
     );
     Swept { report, instance_verdict: verdict }
-}
-
-/// The acquire found the table dead too often, and parked it.
-fn not_taken(item: &Item, report: &mut TableReport) {
-    report.outcome = Outcome::Parked;
-    report.phase = item.progress.phase;
-    report.cursor.clone_from(&item.progress.cursor);
-    if let Standing::Parked(parked) = &item.standing {
-        report.reason = Some(Reason { code: parked.code.clone(), message: parked.message.clone() });
-    }
-}
-
-/// Why a sweep does not begin.
-enum NotBegun {
-    Refused(Refusal),
-    Failed(Failure),
-}
-
-impl NotBegun {
-    fn describe(self, report: &mut TableReport) {
-        let table = format!("{}/{}", report.connector, report.table);
-        let (outcome, code, message) = match self {
-            Self::Failed(failure) if failure.retry == Retry::Never => (Outcome::Parked, failure.code.to_string(), failure.message),
-            Self::Failed(failure) => (Outcome::Failed, failure.code.to_string(), failure.message),
-            Self::Refused(Refusal::Parked(parked)) => (Outcome::Parked, parked.code, parked.message),
-            Self::Refused(refusal @ Refusal::Paused(_)) => {
-                let how = format!("{table}: {refusal}; `tablesweep cursor resume` lets it go on");
-                (Outcome::Paused, "Cursor.Paused".to_owned(), how)
-            }
-            Self::Refused(Refusal::Leased { until_ms: i64::MAX }) => {
-                (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: another process sweeps it now"))
-            }
-            Self::Refused(refusal @ Refusal::Leased { .. }) => (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: {refusal}")),
-            Self::Refused(refusal @ Refusal::NotDue { .. }) => (Outcome::Skipped, "Sweep.NotDue".to_owned(), format!("{table}: {refusal}")),
-            Self::Refused(refusal) => (Outcome::Failed, "Cursor.Conflict".to_owned(), format!("{table}: {refusal}")),
-        };
-        report.outcome = outcome;
-        report.reason = Some(Reason { code, message });
-    }
-}
-
-impl From<WriteError> for NotBegun {
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::Refused(refusal) => Self::Refused(refusal),
-            WriteError::Store(error) => Self::Failed(error.into()),
-        }
-    }
-}
-
-/// Takes the lease and reads the cursor, in one write; creates the item when there is none.
-async fn acquire(engine: &Engine, job: &Job, run: &Run, key: &Key, owner: &str) -> Result<Item, NotBegun> {
-    let due = job.table.poll_interval().as_millis() * DUE_PERCENT / 100;
-    let wish = || {
-        let now_ms = engine.host.now_ms();
-        Change::Acquire(Acquire {
-            owner: owner.to_owned(),
-            until_ms: run.lease.until_ms(now_ms),
-            now_ms,
-            scheduled: run.scheduled.then(|| u64::try_from(due).unwrap_or(u64::MAX)),
-        })
-    };
-    let item = match write(engine, key, wish()).await {
-        Err(WriteError::Refused(Refusal::Missing)) => {
-            refuse_moved(&*engine.store, job).await?;
-            match write(engine, key, Change::Create(job.table.identity().clone())).await {
-                Ok(_) | Err(WriteError::Refused(Refusal::Exists)) => {}
-                Err(error) => return Err(error.into()),
-            }
-            write(engine, key, wish()).await?
-        }
-        other => other?,
-    };
-    if let Some(moved) = job.table.identity().moved(&item.identity) {
-        // The id field is not in the key. Give the lease back as it was found.
-        if let Some(held) = Held::from_item(&item, owner) {
-            write(engine, key, Change::Release(held.hold(), item.progress.clone(), item.standing.clone())).await?;
-        }
-        return Err(NotBegun::Failed(moved_failure(job, &moved)));
-    }
-    Ok(item)
-}
-
-async fn refuse_moved(store: &dyn CursorStore, job: &Job) -> Result<(), NotBegun> {
-    let identity = job.table.identity();
-    let stored = store.list(&identity.connector).await.map_err(|error| NotBegun::Failed(error.into()))?;
-    match stored.iter().find_map(|item| identity.moved(&item.identity)) {
-        Some(moved) => Err(NotBegun::Failed(moved_failure(job, &moved))),
-        None => Ok(()),
-    }
-}
-
-fn moved_failure(job: &Job, moved: &crate::cursor::Moved) -> Failure {
-    let identity = job.table.identity();
-    Failure::new(
-        "Cursor.Moved",
-        Retry::NextTick,
-        format!(
-            "{}/{}: the stored cursor has {} {:?} and the document says {:?}. Rows could be skipped or sent again, so nothing is swept. \
-             Put the document back, or start anew with `tablesweep cursor reset --connector {} --table {}`, or carry the cursor over with \
-             `tablesweep cursor import`",
-            identity.connector, identity.alias, moved.what, moved.was, moved.is, identity.connector, identity.alias
-        ),
-    )
-}
-
-/// One write, sent again under the same id when its answer was lost or the store was busy.
-async fn write(engine: &Engine, key: &Key, change: Change) -> Result<Item, WriteError> {
-    let write = Write { id: engine.host.nonce(), change };
-    let mut tries = 1;
-    loop {
-        match engine.store.write(key, &write).await {
-            Err(WriteError::Store(StoreError::Unreachable { .. } | StoreError::Busy { .. })) if tries < WRITE_TRIES => {
-                let pause = engine.host.jitter(200 << tries);
-                tokio::time::sleep(Duration::from_millis(pause)).await;
-                tries += 1;
-            }
-            settled => return settled,
-        }
-    }
 }
 
 type Fetched = (Box<dyn TableSweep>, Result<Option<Page>, Failure>);
@@ -337,8 +209,8 @@ impl<'a> Sweep<'a> {
                 && let Some(steps) = pending_commit.take()
             {
                 failpoint("before-commit");
-                let progress = self.fold(&steps);
-                let progress = self.with_window(progress, false).0;
+                let mut progress = self.fold(&steps);
+                progress.window = self.window_underway(&progress);
                 committing = true;
                 writing = Some(self.start_write(Change::Commit(self.held.hold(), progress)));
             }
@@ -555,19 +427,30 @@ impl<'a> Sweep<'a> {
         progress
     }
 
-    /// Puts the window into `progress`. In the middle of a run a window too large for the item is not written: it
+    /// Where the window is with a commit in the middle of a run: one too large for the item is not written then, and
     /// counts as lost until the end of the run writes it.
-    fn with_window(&self, mut progress: Progress, writes_beside: bool) -> (Progress, Option<Vec<u8>>) {
-        let Some(window) = &self.window else { return (progress, None) };
-        if !self.window_changed && matches!(progress.window, StoredWindow::Beside(_)) {
-            return (progress, None);
+    fn window_underway(&self, progress: &Progress) -> StoredWindow {
+        match &self.window {
+            None => StoredWindow::None,
+            Some(_) if !self.window_changed => progress.window.clone(),
+            Some(window) => window_store::inline(&self.item, progress, window).unwrap_or(StoredWindow::Beside(0)),
         }
-        let (stored, beside) = window_store::placed(&self.item, &progress, window);
-        progress.window = match (stored, writes_beside) {
-            (StoredWindow::Beside(_), false) => StoredWindow::Beside(0),
-            (stored, _) => stored,
-        };
-        (progress, beside.filter(|_| writes_beside))
+    }
+
+    /// Where the window is at the end of a run; one too large for the item is written beside it now.
+    async fn window_at_rest(&self, progress: &Progress) -> StoredWindow {
+        let (Some(window), Some(cursor)) = (&self.window, &progress.cursor) else { return StoredWindow::None };
+        if !self.window_changed {
+            return progress.window.clone();
+        }
+        if let Some(inline) = window_store::inline(&self.item, progress, window) {
+            return inline;
+        }
+        let written = window_store::write(&*self.engine.store, &self.key, cursor, window).await;
+        written.unwrap_or_else(|error| {
+            tracing::warn!(table = self.report.table, %error, "the dedup window could not be stored; rows of the overlap may be delivered once more");
+            StoredWindow::Beside(0)
+        })
     }
 
     /// Commits what is left, gives the lease back, and reports.
@@ -593,14 +476,8 @@ impl<'a> Sweep<'a> {
         };
     }
 
-    async fn release(&mut self, progress: Progress) {
-        let (mut progress, beside) = self.with_window(progress, true);
-        if let (Some(bytes), Some(cursor)) = (beside, &progress.cursor)
-            && let Err(error) = window_store::write(&*self.engine.store, &self.key, cursor, &bytes).await
-        {
-            tracing::warn!(table = self.report.table, %error, "the dedup window could not be stored; rows of the overlap may be delivered once more");
-            progress.window = StoredWindow::Beside(0);
-        }
+    async fn release(&mut self, mut progress: Progress) {
+        progress.window = self.window_at_rest(&progress).await;
         let standing = self.standing();
         failpoint("before-release");
         let released = write(self.engine, &self.key, Change::Release(self.held.hold(), progress, standing)).await;

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::window::Window;
+use super::window::{Version, Window};
 use crate::cursor::{CursorStore, Expect, Item, Key, Position, Progress, StoreError, StoredWindow, encode};
 
 /// An item of up to this many bytes costs one write unit.
@@ -58,27 +58,27 @@ async fn beside(store: &dyn CursorStore, key: &Key, cursor: Option<&Position>, p
     Ok(if intact { Window::decode(&whole) } else { None })
 }
 
-/// How `window` is to be stored with `progress`: inline if the item stays small with it, else beside the item, in
-/// parts that still have to be written ([`write`]).
-pub(super) fn placed(item: &Item, progress: &Progress, window: &Window) -> (StoredWindow, Option<Vec<u8>>) {
-    let bytes = window.encode();
-    let text = StoredWindow::Inline(STANDARD.encode(&bytes));
-    let with = Item { progress: Progress { window: text, ..progress.clone() }, ..item.clone() };
-    if encode(&with).len() <= SMALL_ITEM {
-        return (with.progress.window, None);
+/// The window as it is stored inside the item, if the item stays small with it.
+pub(super) fn inline(item: &Item, progress: &Progress, window: &Window) -> Option<StoredWindow> {
+    if window.len() * size_of::<Version>() > SMALL_ITEM {
+        return None;
     }
-    let parts = bytes.len().div_ceil(PART);
-    (StoredWindow::Beside(u32::try_from(parts).unwrap_or(u32::MAX)), Some(bytes))
+    let text = StoredWindow::Inline(STANDARD.encode(window.encode()));
+    let with = Item { progress: Progress { window: text, ..progress.clone() }, ..item.clone() };
+    (encode(&with).len() <= SMALL_ITEM).then_some(with.progress.window)
 }
 
-/// Writes the parts of a window that belongs to `cursor`.
-pub(super) async fn write(store: &dyn CursorStore, key: &Key, cursor: &Position, window: &[u8]) -> Result<(), StoreError> {
-    let header = format!("{}{}", cursor.digest(), digest(window));
-    for (part, body) in (0..).zip(window.chunks(PART)) {
-        let bytes = [header.as_bytes(), body].concat();
-        store.put_blob(&partition(key), &place(key, part), &bytes, Expect::Any, None).await?;
+/// Writes a window that belongs to `cursor` beside the item at `key`.
+pub(super) async fn write(store: &dyn CursorStore, key: &Key, cursor: &Position, window: &Window) -> Result<StoredWindow, StoreError> {
+    let bytes = window.encode();
+    let header = format!("{}{}", cursor.digest(), digest(&bytes));
+    let mut parts = 0;
+    for body in bytes.chunks(PART) {
+        let part = [header.as_bytes(), body].concat();
+        store.put_blob(&partition(key), &place(key, parts), &part, Expect::Any, None).await?;
+        parts += 1;
     }
-    Ok(())
+    Ok(StoredWindow::Beside(parts))
 }
 
 /// Removes what may lie beside the item.

@@ -1,0 +1,136 @@
+//! How a sweep begins: the lease is taken and the cursor read, in one write; or it is said why not.
+
+use super::engine::{Engine, Job, Run};
+use super::lease::Held;
+use super::report::{Outcome, Reason, TableReport};
+use crate::cursor::{Acquire, Change, CursorStore, Item, Key, Moved, Refusal, Standing, StoreError, Write, WriteError};
+use crate::failure::{Failure, Retry};
+use std::time::Duration;
+
+/// Of the poll interval, the part that must have passed since the last start for a tick to be due: a schedule is never
+/// exact, and a tick that comes a moment early is not to be lost.
+const DUE_PERCENT: u128 = 90;
+
+/// Tries of one write whose answer was lost or refused for now.
+const WRITE_TRIES: u32 = 3;
+
+/// The acquire found the table dead too often, and parked it.
+pub(super) fn not_taken(item: &Item, report: &mut TableReport) {
+    report.outcome = Outcome::Parked;
+    report.phase = item.progress.phase;
+    report.cursor.clone_from(&item.progress.cursor);
+    if let Standing::Parked(parked) = &item.standing {
+        report.reason = Some(Reason { code: parked.code.clone(), message: parked.message.clone() });
+    }
+}
+
+/// Why a sweep does not begin.
+pub(super) enum NotBegun {
+    Refused(Refusal),
+    Failed(Failure),
+}
+
+impl NotBegun {
+    pub(super) fn describe(self, report: &mut TableReport) {
+        let table = format!("{}/{}", report.connector, report.table);
+        let (outcome, code, message) = match self {
+            Self::Failed(failure) if failure.retry == Retry::Never => (Outcome::Parked, failure.code.to_string(), failure.message),
+            Self::Failed(failure) => (Outcome::Failed, failure.code.to_string(), failure.message),
+            Self::Refused(Refusal::Parked(parked)) => (Outcome::Parked, parked.code, parked.message),
+            Self::Refused(refusal @ Refusal::Paused(_)) => {
+                let how = format!("{table}: {refusal}; `tablesweep cursor resume` lets it go on");
+                (Outcome::Paused, "Cursor.Paused".to_owned(), how)
+            }
+            Self::Refused(Refusal::Leased { until_ms: i64::MAX }) => {
+                (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: another process sweeps it now"))
+            }
+            Self::Refused(refusal @ Refusal::Leased { .. }) => (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: {refusal}")),
+            Self::Refused(refusal @ Refusal::NotDue { .. }) => (Outcome::Skipped, "Sweep.NotDue".to_owned(), format!("{table}: {refusal}")),
+            Self::Refused(refusal) => (Outcome::Failed, "Cursor.Conflict".to_owned(), format!("{table}: {refusal}")),
+        };
+        report.outcome = outcome;
+        report.reason = Some(Reason { code, message });
+    }
+}
+
+impl From<WriteError> for NotBegun {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Refused(refusal) => Self::Refused(refusal),
+            WriteError::Store(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+/// Takes the lease and reads the cursor, in one write; creates the item when there is none.
+pub(super) async fn acquire(engine: &Engine, job: &Job, run: &Run, key: &Key, owner: &str) -> Result<Item, NotBegun> {
+    let due = job.table.poll_interval().as_millis() * DUE_PERCENT / 100;
+    let wish = || {
+        let now_ms = engine.host.now_ms();
+        Change::Acquire(Acquire {
+            owner: owner.to_owned(),
+            until_ms: run.lease.until_ms(now_ms),
+            now_ms,
+            scheduled: run.scheduled.then(|| u64::try_from(due).unwrap_or(u64::MAX)),
+        })
+    };
+    let item = match write(engine, key, wish()).await {
+        Err(WriteError::Refused(Refusal::Missing)) => {
+            refuse_moved(&*engine.store, job).await?;
+            match write(engine, key, Change::Create(job.table.identity().clone())).await {
+                Ok(_) | Err(WriteError::Refused(Refusal::Exists)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            write(engine, key, wish()).await?
+        }
+        other => other?,
+    };
+    if let Some(moved) = job.table.identity().moved(&item.identity) {
+        // The id field is not in the key. Give the lease back as it was found.
+        if let Some(held) = Held::from_item(&item, owner) {
+            write(engine, key, Change::Release(held.hold(), item.progress.clone(), item.standing.clone())).await?;
+        }
+        return Err(NotBegun::Failed(moved_failure(job, &moved)));
+    }
+    Ok(item)
+}
+
+async fn refuse_moved(store: &dyn CursorStore, job: &Job) -> Result<(), NotBegun> {
+    let identity = job.table.identity();
+    let stored = store.list(&identity.connector).await.map_err(|error| NotBegun::Failed(error.into()))?;
+    match stored.iter().find_map(|item| identity.moved(&item.identity)) {
+        Some(moved) => Err(NotBegun::Failed(moved_failure(job, &moved))),
+        None => Ok(()),
+    }
+}
+
+fn moved_failure(job: &Job, moved: &Moved) -> Failure {
+    let identity = job.table.identity();
+    Failure::new(
+        "Cursor.Moved",
+        Retry::NextTick,
+        format!(
+            "{}/{}: the stored cursor has {} {:?} and the document says {:?}. Rows could be skipped or sent again, so nothing is swept. \
+             Put the document back, or start anew with `tablesweep cursor reset --connector {} --table {}`, or carry the cursor over with \
+             `tablesweep cursor import`",
+            identity.connector, identity.alias, moved.what, moved.was, moved.is, identity.connector, identity.alias
+        ),
+    )
+}
+
+/// One write, sent again under the same id when its answer was lost or the store was busy.
+pub(super) async fn write(engine: &Engine, key: &Key, change: Change) -> Result<Item, WriteError> {
+    let write = Write { id: engine.host.nonce(), change };
+    let mut tries = 1;
+    loop {
+        match engine.store.write(key, &write).await {
+            Err(WriteError::Store(StoreError::Unreachable { .. } | StoreError::Busy { .. })) if tries < WRITE_TRIES => {
+                let pause = engine.host.jitter(200 << tries);
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+                tries += 1;
+            }
+            settled => return settled,
+        }
+    }
+}
+
