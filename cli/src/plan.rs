@@ -11,6 +11,9 @@ use crate::notices;
 use crate::output;
 use crate::text::Table;
 
+/// The most characters of aliases beside a task; more go below it.
+const WIDEST: usize = 60;
+
 /// Runs the command.
 pub async fn run(arguments: ReadArgs) -> Result<Exit, Stop> {
     let documents = documents::load(&arguments.config.config)?;
@@ -38,9 +41,11 @@ fn shown(plan: &Plan) -> String {
     let mut table = Table::new(&["connector", "task", "tables"], 3);
     for task in &plan.tasks {
         let number = format!("{}/{}", task.task, task.tasks);
-        match task.tables.as_slice() {
-            [one] => table.row(vec![task.connector.clone(), number, one.clone()], Vec::new()),
-            several => table.row(vec![task.connector.clone(), number, several.len().to_string()], vec![several.join(", ")]),
+        let aliases = task.tables.join(", ");
+        if aliases.len() <= WIDEST {
+            table.row(vec![task.connector.clone(), number, aliases], Vec::new());
+        } else {
+            table.row(vec![task.connector.clone(), number, format!("{} tables", task.tables.len())], vec![aliases]);
         }
     }
     table.render()

@@ -116,6 +116,6 @@ mod tests {
     fn the_assignment_is_the_same_in_every_version() {
         let tasks = tasks("servicenow-source", &["inc".into(), "chg".into(), "prb".into()], 3, |_| true);
         let shown: Vec<_> = tasks.iter().map(|task| (task.task, task.tables.join(","))).collect();
-        assert_eq!(shown, [(0, String::new())], "pinned");
+        assert_eq!(shown, [(1, "chg".to_owned()), (2, "inc,prb".to_owned())]);
     }
 }

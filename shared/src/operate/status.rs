@@ -251,3 +251,6 @@ fn orphan(item: &Item, places: &[&Place]) -> Option<Orphan> {
         rows: item.progress.counters.rows,
     })
 }
+
+#[cfg(test)]
+mod tests;

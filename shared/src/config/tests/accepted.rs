@@ -207,14 +207,17 @@ fn the_example_documents_are_in_order() {
         .iter()
         .map(|connector| connector.name.as_str())
         .collect();
-    assert_eq!(names, ["servicenow", "sqlserver"]);
-    assert_eq!(
-        documents
-            .connector("servicenow")
-            .unwrap()
-            .not_built(&documents.worker),
-        []
-    );
+    assert_eq!(names, ["servicenow"]);
+    assert_eq!(documents.not_built(), []);
+    let worker = documents.connectors[0].producer(&documents.worker).unwrap();
+    assert_eq!(worker.get("sasl.mechanism"), Some("SCRAM-SHA-512"));
+}
+
+#[test]
+fn the_example_of_a_source_that_is_not_built_yet_is_in_order_too() {
+    let example = include_str!("../../../../config/examples/sqlserver.json");
+    let documents = Dir::new().with("connectors/sqlserver.json", example).load().unwrap_or_else(|faults| panic!("{faults}"));
+    assert!(documents.not_built().iter().any(|item| item.key == "connector.class"));
 }
 
 #[test]

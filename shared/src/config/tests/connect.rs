@@ -278,8 +278,6 @@ fn everything_that_is_not_built_is_listed_with_its_key() {
         ("snow.oauth.grant.type", "password"),
         ("snow.oauth.client.id", "${ssm:/snow/client}"),
         ("snow.oauth.client.secret", "${env:S}"),
-        ("snow.source.emit.envelope", "true"),
-        ("snow.table.inc.display.value", "true"),
         ("snow.tls.keystore.path", "/k.pem"),
         ("key.converter", "json"),
     ];
@@ -299,8 +297,6 @@ fn everything_that_is_not_built_is_listed_with_its_key() {
             "key.converter",
             "snow.oauth.client.id",
             "snow.oauth.grant.type",
-            "snow.source.emit.envelope",
-            "snow.table.inc.display.value",
             "snow.tls.keystore.path"
         ]
     );

@@ -160,8 +160,7 @@ static KEYS: &[Key] = &[
     Key::new("snow.source.typed.fields", Kind::Shaped(&TYPED_FIELDS), "The fields and their types, for mode `typed`.").or(""),
     Key::new("snow.source.bad.row.behavior", BAD_ROW, "What a row without a readable cursor does: fail the table, or be skipped, counted and logged.").or("fail"),
     Key::new("snow.source.oversize.row.behavior", BAD_ROW, "What a row does that is larger than Kafka takes: fail the table, or be skipped, counted and logged.")
-        .or("fail")
-        .not_yet(&[NotYet { values: Some(&["skip"]), what: "skipping oversize rows" }]),
+        .or("fail"),
     Key::new("snow.source.startup.probe", Kind::Boolean, "Whether access and cursor of each table are tried before its first sweep.").or("true"),
     // Tables
     Key::of_table("name", Kind::Shaped(&TABLE), "The table or view.").required(),

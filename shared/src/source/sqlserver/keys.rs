@@ -122,8 +122,7 @@ static KEYS: &[Key] = &[
     Key::new("mssql.packet.size", Kind::Integer { min: 512, max: 32_767, unit: "bytes" }, "The size of network packets; the driver's own when absent."),
     Key::new("mssql.audit.interval.ms", millis(1000), "How often rows behind the cursor are counted, to find ones that became visible late; never when absent."),
     Key::new("mssql.oversize.row.behavior", Kind::Choice(&["fail", "skip"]), "What a row does that is larger than Kafka takes: fail the table, or be skipped, counted and logged.")
-        .or("fail")
-        .not_yet(&[NotYet { values: Some(&["skip"]), what: "skipping oversize rows" }]),
+        .or("fail"),
     Key::new("mssql.tables", Kind::Aliases, "The aliases of the tables, each with its own keys below.").required().structural(),
     Key::of_table("name", Kind::Shaped(&TABLE), "The table.").required(),
     Key::of_table("topic", Kind::Topic, "The topic.").required(),

@@ -1,0 +1,38 @@
+//! The two functions, without Lambda: an event and a deadline in, an answer or a [`Failure`] out.
+//!
+//! ```text
+//! schedule, operator or state machine -> fan-out: documents -> tasks -> one invocation of sweep per task
+//!                                        sweep:   the tables of one task, side by side, until the deadline
+//! ```
+//!
+//! The programs below `functions/` only translate between Lambda's protocol and these handlers; a failure's code becomes
+//! the type of the error that Lambda reports.
+//!
+//! # What an execution environment keeps
+//!
+//! Documents are read when the environment starts. They cannot change below it, so what is wrong with them is kept
+//! too: the start itself always succeeds, and every invocation fails with `Config.Invalid` and the whole report. A start that
+//! failed instead would be tried again and again by Lambda, at a person's cost and with the report in no answer. What
+//! needs the network (secrets, the producer, the cursor store's client) is made by the first invocation that asks for it;
+//! success is kept, a failure is not, so that the next tick tries again.
+
+pub mod event;
+pub mod fan_out;
+mod noting;
+mod reports;
+mod rewind;
+pub mod settings;
+pub mod sweep;
+
+pub use event::{Dispatch, SweepTask};
+pub use fan_out::{FanOut, Invoke};
+pub use settings::Settings;
+pub use sweep::Sweep;
+
+use crate::failure::Failure;
+
+/// Tells the log why an invocation fails, since whoever invoked asynchronously never sees the answer, and gives the failure back.
+pub fn logged(failure: Failure) -> Failure {
+    tracing::error!(code = &*failure.code, "{}", failure.message);
+    failure
+}

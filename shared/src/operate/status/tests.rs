@@ -1,0 +1,104 @@
+use super::*;
+use crate::cursor::memory::MemoryStore;
+use crate::cursor::{Acquire, Change, Hold, Identity, Key, Parked, Progress, Write};
+
+const NOW: i64 = 1_800_000_000_000;
+
+fn place() -> Place {
+    Place {
+        connector: "c".into(),
+        alias: "inc".into(),
+        source: "servicenow".into(),
+        instance: Some("acme.service-now.com".into()),
+        table: Some("incident".into()),
+        field: Some("sys_updated_on".into()),
+        id_field: Some("sys_id".into()),
+        fingerprint: Some(Identity::fingerprint_of(&["incident", "", "true"])),
+    }
+}
+
+fn at(ms: i64) -> Position {
+    let stamp = rfc3339(ms).replace('T', " ").replace('Z', "");
+    Position::new([("timestamp", Some(stamp)), ("sys_id", Some(String::new()))])
+}
+
+async fn write(store: &MemoryStore, key: &Key, change: Change) -> Item {
+    let id = crate::host::Host::system().nonce();
+    store.write(key, &Write { id, change }).await.expect("written")
+}
+
+/// A store with one swept table; the lease is kept where there is no standing to release it with.
+async fn swept(identity: Identity, progress: Progress, standing: Option<Standing>) -> MemoryStore {
+    let (store, key) = (MemoryStore::new(), identity.key());
+    write(&store, &key, Change::Create(identity)).await;
+    let acquire = Acquire { owner: "o".into(), until_ms: NOW + 60_000, now_ms: NOW, scheduled: None };
+    let item = write(&store, &key, Change::Acquire(acquire)).await;
+    let hold = Hold { owner: "o".into(), revision: item.revision };
+    match standing {
+        Some(standing) => write(&store, &key, Change::Release(hold, progress, standing)).await,
+        None => write(&store, &key, Change::Commit(hold, progress)).await,
+    };
+    store
+}
+
+async fn look(store: &MemoryStore, now_ms: i64) -> StatusReport {
+    status(Some(store), "memory", &[place()], now_ms).await.expect("an answer")
+}
+
+fn own() -> Identity {
+    place().identity().expect("all is known")
+}
+
+#[tokio::test]
+async fn a_parked_table_shows_why_since_when_and_when_it_is_tried_again() {
+    let parked = Parked::after(&Standing::Active, "Source.Forbidden", "c/inc: no access".into(), NOW - 5_000);
+    let next = parked.next_try_ms;
+    let store = swept(own(), Progress::default(), Some(Standing::Parked(parked))).await;
+    let row = look(&store, NOW).await.tables.remove(0);
+    assert_eq!(row.state, Activity::Parked);
+    assert_eq!(row.reason, Some(Reason { code: "Source.Forbidden".into(), message: "c/inc: no access".into() }));
+    assert_eq!((row.since, row.next_try), (Some(rfc3339(NOW - 5_000)), Some(rfc3339(next))));
+}
+
+#[tokio::test]
+async fn a_lease_is_shown_until_its_end() {
+    let store = swept(own(), Progress::default(), None).await;
+    let row = look(&store, NOW).await.tables.remove(0);
+    assert_eq!((row.leased, row.leased_until), (true, Some(rfc3339(NOW + 60_000))));
+    let later = look(&store, NOW + 60_001).await.tables.remove(0);
+    assert_eq!((later.leased, later.leased_until), (false, None));
+}
+
+#[tokio::test]
+async fn a_table_that_is_caught_up_lags_from_what_was_swept_and_one_that_is_behind_from_its_cursor() {
+    let behind = Progress { cursor: Some(at(NOW - 3_600_000)), swept_to_ms: Some(NOW - 9_000), ..Progress::default() };
+    let there = Progress { phase: Phase::Stream, ..behind.clone() };
+    let ahead = Progress { clock_difference_ms: Some(20_000), ..there.clone() };
+    for (progress, lag) in [(behind, 3600), (there, 9), (ahead, 29)] {
+        let store = swept(own(), progress, Some(Standing::Active)).await;
+        assert_eq!(look(&store, NOW).await.tables[0].lag_seconds, Some(lag));
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_without_a_table_is_an_orphan_and_says_why() {
+    let cases = [
+        (Identity { alias: "gone".into(), ..own() }, Activity::NeverSwept, Why::NoDocument),
+        (Identity { fingerprint: "f".into(), ..own() }, Activity::NeverSwept, Why::ChangedQuery),
+        (Identity { instance: "dev.service-now.com".into(), ..own() }, Activity::Moved, Why::Moved),
+    ];
+    for (identity, state, why) in cases {
+        let store = swept(identity, Progress::default(), Some(Standing::Active)).await;
+        let report = look(&store, NOW).await;
+        assert_eq!(report.tables[0].state, state);
+        assert_eq!(report.orphans.iter().map(|orphan| orphan.why).collect::<Vec<_>>(), [why]);
+        assert_eq!(report.tables[0].changed_query, why == Why::ChangedQuery);
+    }
+    assert_eq!(look(&swept(own(), Progress::default(), Some(Standing::Active)).await, NOW).await.orphans, []);
+}
+
+#[tokio::test]
+async fn where_there_is_no_store_every_table_was_never_swept() {
+    let report = status(None, "sqlite:x.db", &[place()], NOW).await.expect("an answer");
+    assert_eq!((report.tables[0].state, report.tables[0].phase), (Activity::NeverSwept, None));
+}
