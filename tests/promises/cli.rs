@@ -5,7 +5,9 @@
 mod bed;
 mod check;
 mod cursors;
+mod dynamodb;
 mod exits;
 mod interrupts;
+mod kafka;
 mod schemas;
 mod status;

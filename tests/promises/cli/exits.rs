@@ -67,6 +67,7 @@ fn a_feature_that_is_not_built_is_refused_before_anything_is_contacted() {
 fn wrong_arguments_are_exit_code_2() {
     let bed = Bed::new(1);
     let wrong: &[&[&str]] = &[
+        &["sweep"],
         &["sweep", "--sink", "file"],
         &["sweep", "--cursors", "redis:x"],
         &["sweep", "--mode", "fast"],
@@ -108,7 +109,7 @@ fn with_records_on_standard_output_the_result_is_on_standard_error() {
         let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(line["topic"], "snow.incident");
     }
-    let from = ended.stderr.find('{').expect("the result");
+    let from = ended.stderr.find("{\n").expect("the result");
     let result: serde_json::Value = serde_json::from_str(&ended.stderr[from..]).expect("JSON");
     assert_eq!(result["tables"][0]["rows"], 7);
 }

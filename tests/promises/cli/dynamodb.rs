@@ -1,0 +1,48 @@
+//! Cursors in DynamoDB, from the command line.
+
+use std::process::Command;
+
+use tablesweep::cursor::dynamodb::{create_table, local_client};
+use tablesweep_testbed::moto;
+
+use super::bed::{Bed, Ended, ended};
+
+const STORE: &str = "dynamodb:cursors-of-the-command-line";
+
+fn at(endpoint: &str, mut command: Command) -> Ended {
+    command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_REGION", "us-east-1");
+    command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test").env("TABLESWEEP_CURSORS", STORE);
+    ended(command.spawn().expect("started"))
+}
+
+#[tokio::test]
+async fn cursors_in_dynamodb_are_swept_shown_and_set_like_those_in_a_file() {
+    let endpoint = moto::shared().await.expect("moto starts").endpoint();
+    create_table(&local_client(&endpoint).await, "cursors-of-the-command-line").await.expect("the table is created");
+    let bed = Bed::new(100);
+    let run = |arguments: &[&str]| at(&endpoint, bed.command(arguments));
+    let sweep = ["sweep", "--sink", "ndjson:rows.ndjson", "--output", "json"];
+    let status = ["status", "--output", "json"];
+    assert_eq!(run(&status).expect(0).table()["state"], "never_swept");
+    assert_eq!(run(&[&sweep[..], &["--max-rows", "60"]].concat()).expect(0).table()["rows"], 60);
+    assert_eq!(run(&sweep).expect(0).table()["rows"], 40);
+    let table = run(&status).expect(0).table();
+    assert_eq!((&table["rows"], &table["leased"]), (&100.into(), &false.into()));
+    run(&["cursor", "rewind", "--table", "inc", "--to", "2026-01-01 00:00:04", "--yes"]).expect(0);
+    let shown = run(&["cursor", "show", "--output", "json"]).expect(0).json();
+    assert_eq!(shown["cursors"][0]["audit"][0]["what"], "rewind");
+    assert_eq!(run(&sweep).expect(0).table()["rows"], 20);
+    run(&["cursor", "reset", "--table", "inc", "--yes"]).expect(0);
+    assert_eq!(run(&status).expect(0).table()["rows"], 0);
+    assert_eq!(bed.keys().len(), 120);
+    assert!(!bed.path("tablesweep.db").exists());
+}
+
+#[test]
+fn a_dynamodb_out_of_reach_is_exit_code_1_and_names_the_store() {
+    let bed = Bed::new(1);
+    let ended = at("http://127.0.0.1:1", bed.command(&["status"])).expect(1);
+    assert!(ended.stderr.contains(STORE), "{}", ended.stderr);
+    let ended = at("http://127.0.0.1:1", bed.command(&["sweep", "--sink", "-"])).expect(1);
+    assert!(ended.stderr.contains("Cursor.Unreachable") && ended.stdout.is_empty(), "{ended:?}");
+}

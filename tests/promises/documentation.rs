@@ -1,0 +1,96 @@
+//! What the documentation names exists, and what exists is documented.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every file below `folder` that ends in `ending`, with its text.
+fn files(folder: &str, ending: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry.expect("a readable folder").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(ending) {
+                let text = read(&path);
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+/// The stable codes in a text: string literals `Part.Name`.
+fn codes(text: &str) -> BTreeSet<String> {
+    let parts = ["Config", "Source", "Sink", "Cursor", "Sweep", "Event", "FanOut"];
+    text.split('"')
+        .skip(1)
+        .step_by(2)
+        .map(|literal| literal.split([':', ' ']).next().unwrap_or_default())
+        .filter(|literal| {
+            literal.split_once('.').is_some_and(|(part, name)| {
+                parts.contains(&part) && name.starts_with(char::is_uppercase) && name.chars().all(char::is_alphanumeric)
+            })
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_error_code_has_a_section_that_says_what_to_do() {
+    let page = read(&root().join("docs/operations.md"));
+    let sections: BTreeSet<String> = page.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_owned).collect();
+    let mut missing = BTreeSet::new();
+    for folder in ["shared/src", "cli/src", "functions"] {
+        for (path, text) in files(folder, ".rs").into_iter().filter(|(path, _)| !path.to_string_lossy().contains("test")) {
+            let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+            missing.extend(codes(product).difference(&sections).map(|code| format!("{code} of {}", path.display())));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_test_that_the_documentation_names_exists() {
+    let sources: Vec<String> = ["tests", "shared/src"].iter().flat_map(|folder| files(folder, ".rs")).map(|(_, text)| text).collect();
+    let mut missing = Vec::new();
+    for (path, text) in files("docs", ".md") {
+        for named in text.split('`').skip(1).step_by(2).filter(|quoted| quoted.contains("::") && !quoted.contains(' ')) {
+            let name = named.rsplit("::").next().unwrap_or_default().trim_end_matches("()");
+            let is_test = name.contains('_') && name.len() > 25;
+            if is_test && !sources.iter().any(|source| source.contains(&format!("fn {name}("))) {
+                missing.push(format!("{named} of {}", path.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere() {
+    let mut broken = Vec::new();
+    let mut pages = files("docs", ".md");
+    pages.push((root().join("README.md"), read(&root().join("README.md"))));
+    for (path, text) in &pages {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            if !path.parent().is_some_and(|folder| folder.join(target).exists()) {
+                broken.push(format!("{link} of {}", path.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
