@@ -13,6 +13,9 @@ use tablesweep::sink::ndjson::NdjsonSink;
 
 use crate::exit::Stop;
 
+/// The worker's key that a sweep into Kafka cannot do without.
+const BROKERS: &str = "bootstrap.servers";
+
 /// A sink, as it is named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkSpec {
@@ -45,6 +48,12 @@ impl SinkSpec {
             Self::File(path) => Arc::new(ToOne(Arc::new(NdjsonSink::open(path)?))),
             Self::Stdout => Arc::new(ToOne(Arc::new(NdjsonSink::stdout()?))),
             Self::Kafka => {
+                if !documents.worker.values.is_set(BROKERS) {
+                    return Err(Stop::wrong(format!(
+                        "Config.Invalid: worker.json: {BROKERS} is missing, and a sweep into Kafka needs it; \
+                         `--sink ndjson:PATH` or `--sink -` needs no broker"
+                    )));
+                }
                 let worker = documents.worker.resolve(resolver).await.map_err(|error| {
                     let message = format!("{}: {error}", error.code());
                     if error.is_transient() { Stop::failed(message) } else { Stop::wrong(message) }

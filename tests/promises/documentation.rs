@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the workspace").to_owned()
 }
 
 fn read(path: &Path) -> String {
@@ -30,20 +30,16 @@ fn files(folder: &str, ending: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The stable codes in a text: string literals `Part.Name`.
+/// The stable codes in a text: `Part.Name` right after a quotation mark.
 fn codes(text: &str) -> BTreeSet<String> {
     let parts = ["Config", "Source", "Sink", "Cursor", "Sweep", "Event", "FanOut"];
-    text.split('"')
-        .skip(1)
-        .step_by(2)
-        .map(|literal| literal.split([':', ' ']).next().unwrap_or_default())
-        .filter(|literal| {
-            literal.split_once('.').is_some_and(|(part, name)| {
-                parts.contains(&part) && name.starts_with(char::is_uppercase) && name.chars().all(char::is_alphanumeric)
-            })
+    let literals = text.split('"').skip(1).map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '.').next().unwrap_or_default());
+    let is_code = |literal: &&str| {
+        literal.split_once('.').is_some_and(|(part, name)| {
+            parts.contains(&part) && name.starts_with(char::is_uppercase) && name.chars().all(char::is_alphanumeric)
         })
-        .map(str::to_owned)
-        .collect()
+    };
+    literals.filter(is_code).map(str::to_owned).collect()
 }
 
 #[test]
@@ -52,7 +48,7 @@ fn every_error_code_has_a_section_that_says_what_to_do() {
     let sections: BTreeSet<String> = page.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_owned).collect();
     let mut missing = BTreeSet::new();
     for folder in ["shared/src", "cli/src", "functions"] {
-        for (path, text) in files(folder, ".rs").into_iter().filter(|(path, _)| !path.to_string_lossy().contains("test")) {
+        for (path, text) in files(folder, ".rs").into_iter().filter(|(path, _)| !path.to_string_lossy().contains("/tests")) {
             let product = text.split("#[cfg(test)]").next().unwrap_or_default();
             missing.extend(codes(product).difference(&sections).map(|code| format!("{code} of {}", path.display())));
         }
