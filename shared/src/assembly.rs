@@ -22,6 +22,11 @@ use crate::sweep::Job;
 /// The sources that documents may name.
 pub static SOURCES: &[&SourceKind] = &[&servicenow::keys::SOURCE, &sqlserver::keys::SOURCE];
 
+/// The source of this short name.
+pub fn source(name: &str) -> Option<&'static SourceKind> {
+    SOURCES.iter().copied().find(|kind| kind.name == name)
+}
+
 /// Which tables are meant. Empty lists mean all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {

@@ -39,7 +39,7 @@ mod tests;
 
 pub use converter::{Converter, Format, Role};
 pub use fault::{Fault, Faults, Warnings};
-pub use key::{Fallback, Key, Kind, NotBuilt, NotYet, Scope, Shape, SourceKind};
+pub use key::{CursorRules, Fallback, Key, Kind, KnownIdentity, Lookup, NotBuilt, NotYet, Scope, Shape, SourceKind};
 pub use placeholder::{Resolver, Unresolved};
 pub use producer::ProducerSettings;
 pub use reference::reference;

@@ -59,8 +59,8 @@ impl Sinks for ToKafka {
     }
 }
 
-/// What a row does that is larger than Kafka takes; the key is the source's.
+/// What a row does that is larger than Kafka takes.
 fn oversize(connector: &Connector) -> OversizePolicy {
-    let keys = ["snow.source.oversize.row.behavior", "mssql.oversize.row.behavior"];
-    if keys.iter().any(|key| connector.values.choice(key) == Some("skip")) { OversizePolicy::Skip } else { OversizePolicy::Fail }
+    let policy = connector.values.choice(connector.kind.oversize_key);
+    if policy == Some("skip") { OversizePolicy::Skip } else { OversizePolicy::Fail }
 }

@@ -38,15 +38,6 @@ pub trait Table: Send + Sync {
     /// # Errors
     /// A failure if the source cannot be swept from there.
     async fn open(&self, from: Resume) -> Result<Box<dyn TableSweep>, Failure>;
-
-    /// Reads a position that an operator typed.
-    ///
-    /// # Errors
-    /// What is wrong with it, and what would be right.
-    fn parse_position(&self, text: &str) -> Result<Position, String>;
-
-    /// Whether `to` lies after `from` in the source's order, as far as that can be told here.
-    fn is_forward(&self, from: &Position, to: &Position) -> bool;
 }
 
 /// Where a sweep starts.

@@ -5,6 +5,7 @@
 //! documented. That is why a definition is data and not code, and why a source registers a [`SourceKind`] and no more.
 
 use super::{Env, Faults, Values};
+use crate::cursor::Position;
 
 /// One key of a document.
 #[derive(Debug)]
@@ -154,6 +155,42 @@ pub struct SourceKind {
     pub check: fn(&Values, Env<'_>, &mut Faults),
     /// Says what is missing while the whole source is not built.
     pub not_yet: Option<&'static str>,
+    /// The key that says what a row does that is larger than the sink takes: `fail` or `skip`.
+    pub oversize_key: &'static str,
+    /// Its cursors, as far as they can be told without contacting anything.
+    pub cursors: CursorRules,
+}
+
+/// What a source tells of its cursors without contacting anything: for operators' commands, which may run where no
+/// secret may be read.
+#[derive(Debug)]
+pub struct CursorRules {
+    /// What the documents say of the identity of an alias's cursor. The look-up gives a key's value, if no unread
+    /// placeholder hides it.
+    pub identity: fn(&Values, alias: &str, known: Lookup<'_>) -> KnownIdentity,
+    /// Reads a position that a person typed, or says what would be one.
+    pub read: fn(&str) -> Result<Position, String>,
+    /// Whether the second position lies after the first, or that cannot be told: then the caller must be as careful as
+    /// if it did.
+    pub is_forward: fn(&Position, &Position) -> bool,
+    /// What a table does after its cursor was reset, after the words "starts anew".
+    pub after_reset: &'static str,
+}
+
+/// A look-up of the value of a key.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What is known of a cursor's identity beyond connector, alias, source and table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownIdentity {
+    /// The instance.
+    pub instance: Option<String>,
+    /// The field that orders the rows.
+    pub field: Option<String>,
+    /// The field that breaks ties.
+    pub id_field: Option<String>,
+    /// What chooses the rows.
+    pub fingerprint: Option<String>,
 }
 
 impl SourceKind {

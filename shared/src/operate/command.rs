@@ -375,7 +375,7 @@ fn explained(place: &Place, error: WriteError) -> CommandError {
 
 fn announce_rewind(table: &str, item: &Item, rewinding: &Rewinding) -> Result<String, CommandError> {
     let (from, to) = (shown(item.progress.cursor.as_ref()), shown(Some(&rewinding.to)));
-    if !is_forward(item.progress.cursor.as_ref(), &rewinding.to) {
+    if !is_forward(&item.identity.source, item.progress.cursor.as_ref(), &rewinding.to) {
         return Ok(format!("moves {table} from {from} to {to}: rows after {to} are delivered again"));
     }
     if !rewinding.forward {
@@ -385,10 +385,7 @@ fn announce_rewind(table: &str, item: &Item, rewinding: &Rewinding) -> Result<St
 }
 
 fn anew(place: &Place) -> &'static str {
-    match place.source.as_str() {
-        "servicenow" => " (start.timestamp), and rows after that are delivered again",
-        _ => "",
-    }
+    crate::assembly::source(&place.source).map_or("", |kind| kind.cursors.after_reset)
 }
 
 fn name(place: &Place) -> String {

@@ -4,12 +4,9 @@
 //! [`Place`] holds what is known, and what is not known matches anything: a host that stands in Secrets Manager is not
 //! compared, rather than reported as moved.
 
-use url::Url;
-
 use crate::config::placeholder::{Provider, Template};
 use crate::config::{Connector, Env};
 use crate::cursor::{Identity, Item, Moved};
-use crate::source::servicenow::keys::normalised_query;
 
 /// A table of a document, and what is known of its cursor's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,37 +47,18 @@ impl Place {
     }
 
     fn of_table(connector: &Connector, alias: &str, env: Env<'_>) -> Self {
-        let values = &connector.values;
-        let text = |setting: &str| values.text(&format!("{}{alias}.{setting}", connector.kind.alias_prefix)).map(str::to_owned);
-        let mut place = Self {
+        let kind = connector.kind;
+        let known = (kind.cursors.identity)(&connector.values, alias, &|key| known(connector, key, env));
+        Self {
             connector: connector.name.clone(),
             alias: alias.to_owned(),
-            source: connector.kind.name.to_owned(),
-            instance: None,
-            table: text("name"),
-            field: None,
-            id_field: None,
-            fingerprint: None,
-        };
-        match connector.kind.name {
-            "servicenow" => {
-                place.instance = known(connector, "snow.url", env).and_then(|url| host(&url));
-                place.field = text("timestamp.field");
-                place.id_field = text("sys.id.field");
-                let domain = values.boolean(&format!("{}{alias}.query.domain", connector.kind.alias_prefix));
-                if let (Some(table), Some(query), Some(domain)) = (&place.table, text("query"), domain) {
-                    let domain = if domain { "true" } else { "false" };
-                    place.fingerprint = Some(Identity::fingerprint_of(&[table, normalised_query(&query), domain]));
-                }
-            }
-            "sqlserver" => {
-                place.field = text("sequence.column");
-                place.id_field = Some(String::new());
-            }
-            // What is not known of a source is not compared.
-            _ => {}
+            source: kind.name.to_owned(),
+            instance: known.instance,
+            table: connector.values.text(&format!("{}{alias}.name", kind.alias_prefix)).map(str::to_owned),
+            field: known.field,
+            id_field: known.id_field,
+            fingerprint: known.fingerprint,
         }
-        place
     }
 
     /// The whole identity, if all of it is known.
@@ -148,10 +126,6 @@ fn known(connector: &Connector, key: &str, env: Env<'_>) -> Option<String> {
         text = text.replace(&reference.source, &env(&reference.path)?);
     }
     Some(text)
-}
-
-fn host(url: &str) -> Option<String> {
-    Url::parse(url.trim()).ok()?.host_str().map(str::to_ascii_lowercase)
 }
 
 #[cfg(test)]

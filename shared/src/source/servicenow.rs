@@ -18,6 +18,7 @@ mod http;
 pub mod keys;
 mod limiter;
 mod planner;
+mod position;
 mod range;
 mod session;
 mod time;
@@ -67,7 +68,6 @@ impl Connection {
     }
 
     fn table(&self, table: &keys::Table) -> SnowTable {
-        let domain = if table.query_domain { "true" } else { "false" };
         let identity = Identity {
             connector: self.connector.clone(),
             alias: table.alias.clone(),
@@ -76,7 +76,7 @@ impl Connection {
             table: table.name.clone(),
             field: table.timestamp_field.clone(),
             id_field: table.sys_id_field.clone(),
-            fingerprint: Identity::fingerprint_of(&[&table.name, &table.query, domain]),
+            fingerprint: position::fingerprint(&table.name, &table.query, table.query_domain),
         };
         SnowTable { identity, table: table.clone(), settings: Arc::clone(&self.settings), instance: Arc::clone(&self.instance) }
     }
@@ -119,7 +119,7 @@ impl Table for SnowTable {
         let start = self.table.start.as_second();
         let cursor = match &from.progress.cursor {
             None => At { second: start, id: String::new() },
-            Some(position) => read_position(position).ok_or_else(|| self.unreadable(position))?,
+            Some(stored) => position::read(stored).ok_or_else(|| self.unreadable(stored))?,
         };
         let overlap = i64::try_from(self.settings.overlap.as_secs()).unwrap_or(i64::MAX);
         if from.window_lost {
@@ -132,21 +132,6 @@ impl Table for SnowTable {
             None => Window::complete_from(cursor.second),
         };
         Ok(Box::new(Session::new(self, from, cursor, window)))
-    }
-
-    fn parse_position(&self, text: &str) -> Result<Position, String> {
-        match time::parse(text.trim()) {
-            Some(second) => Ok(position(&At { second, id: String::new() })),
-            None => Err(format!("{text:?} is not a time of the form \"yyyy-MM-dd HH:mm:ss\" (UTC)")),
-        }
-    }
-
-    fn is_forward(&self, from: &Position, to: &Position) -> bool {
-        match (read_position(from), read_position(to)) {
-            // The id of a position set by hand is empty: it lies before every row of its second.
-            (Some(from), Some(to)) => to.second > from.second || (to.second == from.second && from.id.is_empty() && !to.id.is_empty()),
-            _ => true,
-        }
     }
 }
 
@@ -181,15 +166,6 @@ impl SnowTable {
             ),
         )
     }
-}
-
-/// A position as it is stored and reported.
-fn position(at: &At) -> Position {
-    Position::new([("timestamp", Some(time::format(at.second))), ("sys_id", Some(at.id.clone()))])
-}
-
-fn read_position(position: &Position) -> Option<At> {
-    Some(At { second: time::parse(position.get("timestamp")?)?, id: position.get("sys_id")?.to_owned() })
 }
 
 /// The proxy for all requests.

@@ -24,6 +24,8 @@ pub static SOURCE: SourceKind = SourceKind {
     keys: KEYS,
     check,
     not_yet: None,
+    oversize_key: "snow.source.oversize.row.behavior",
+    cursors: super::position::RULES,
 };
 
 /// A field's name. Views prefix it, scopes prefix it, and a dot walks to a field of a referenced row.

@@ -194,7 +194,7 @@ impl Session {
                 .collect(),
             extracted_at_ms,
             checkpoint: Checkpoint {
-                cursor: Some(position(&delivery.cursor)),
+                cursor: Some(position::written(&delivery.cursor)),
                 window: delivery.window,
                 swept_to_ms: delivery.swept_to.map(|second| second.saturating_mul(1000)),
                 phase: delivery.phase,

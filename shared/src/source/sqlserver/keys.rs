@@ -26,6 +26,8 @@ pub static SOURCE: SourceKind = SourceKind {
     keys: KEYS,
     check,
     not_yet: Some("the SQL Server source"),
+    oversize_key: "mssql.oversize.row.behavior",
+    cursors: super::position::RULES,
 };
 
 static TABLE: Shape = Shape {
