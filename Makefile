@@ -8,10 +8,17 @@ MAKEFLAGS += --no-print-directory
 # One set of features for everything that is built here, so that nothing is built twice and no test is left out.
 BUILD := --workspace --all-features
 TOOLS := target/tools/bin
+# The functions' programs. Each is deployed under the name that Lambda starts: target/lambda/<name>/bootstrap.
+BOOTSTRAPS := fan-out sweep
 DENY := 0.20.2
 ADVISORIES := https://github.com/RustSec/advisory-db
 
-# $(call need,PROGRAM,WHAT FOR): a line if it is missing. librdkafka's configure asks for a C++ compiler and builds only C.
+# librdkafka's configure asks for a C++ compiler, and then builds only C. Where there is none, the C compiler answers for it.
+ifeq ($(CXX)$(shell command -v c++ g++ clang++),g++)
+export CXX := cc
+endif
+
+# $(call need,PROGRAM,WHAT FOR): a line if it is missing.
 need = command -v $(1) >/dev/null || missing+=("$(1): $(2)")
 
 define need_build
@@ -24,8 +31,6 @@ define need_build
 	fi; \
 	for name in "$${CC:-}" gcc clang cc none; do command -v "$$name" >/dev/null && break; done; \
 	[ "$$name" != none ] || missing+=("cc: a C compiler (Debian: apt-get install build-essential)"); \
-	for name in "$${CXX:-}" g++ clang++ c++ none; do command -v "$$name" >/dev/null && break; done; \
-	[ "$$name" != none ] || missing+=("c++: the C++ compiler that librdkafka's configure asks for (Debian: apt-get install build-essential)"); \
 	if ! command -v perl >/dev/null; then missing+=("perl: OpenSSL's build scripts (Debian: apt-get install perl)"); \
 	elif ! perl -MFindBin -MIPC::Cmd -MFile::Compare -MFile::Copy -e 1 2>/dev/null; then \
 	  missing+=("perl: the one on PATH lacks core modules (Fedora: dnf install perl-core)"); fi
@@ -39,10 +44,10 @@ endef
 
 .PHONY: help
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
 .PHONY: demo
-demo: ## sweep a simulated instance, from nothing to rows; needs Rust, a C and a C++ compiler, make and perl
+demo: ## sweep a simulated instance, from nothing to rows; needs Rust, a C compiler, make and perl
 	@$(need_build); $(say_missing)
 	@cargo run --package tablesweep-cli -- demo
 
@@ -54,9 +59,21 @@ test: ## every test, against real parts that are fetched and started as needed
 	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
 	$(say_missing)
 	@tests/testbed/parts/fetch.sh
+	@.ci/template test
 	@# The tests start the programs, and cargo builds only those of the package that a test is in.
 	@cargo build $(BUILD) --bins
 	@cargo test $(BUILD) --no-fail-fast
+
+.PHONY: bench
+bench: ## a backfill against the least it could cost, idle sweeps, memory; OPTIONS="--rows 100000" and others (see docs/benchmark.md)
+	@$(need_build); \
+	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jre-headless)); \
+	$(call need,mvn,fetches Apache Kafka (Debian: apt-get install maven)); \
+	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
+	$(say_missing)
+	@tests/testbed/parts/fetch.sh
+	@# Without --workspace: the failpoints of the tests must not be in what is measured.
+	@cargo run --release --package tablesweep-bench -- $(OPTIONS)
 
 .PHONY: lint
 lint: fmt clippy deny ## formatting, clippy with warnings denied, licences and dependencies
@@ -88,6 +105,27 @@ $(TOOLS)/cargo-deny-$(DENY):
 	  --debug --quiet --force --root target/tools --target-dir target/tools/build
 	@rm -rf target/tools/build
 	@mv $(TOOLS)/cargo-deny $@
+
+.PHONY: template-lint
+template-lint: ## cfn-lint and sam validate on template.yaml; needs Python 3.10
+	@.ci/template lint
+
+# Built by themselves: together with the tests they would get the tests' failpoints. Both share every crate, so that the
+# second costs one more link. A program is checked before it is staged, and replaced by a move, since one may be running.
+.PHONY: bootstraps
+bootstraps: ## release builds of the functions, checked for provided.al2023, in target/lambda
+	@$(need_build); \
+	$(call need,objdump,reads what a program needs (Debian: apt-get install binutils)); \
+	$(call need,python3,packs a program to see its size); \
+	$(say_missing)
+	@cargo build --release --locked $(BOOTSTRAPS:%=--package %)
+	@.ci/check-bootstrap $(BOOTSTRAPS:%=target/release/%)
+	@for name in $(BOOTSTRAPS); do \
+	  mkdir -p "target/lambda/$$name"; \
+	  cp "target/release/$$name" "target/lambda/.$$name"; \
+	  mv "target/lambda/.$$name" "target/lambda/$$name/bootstrap"; \
+	  echo "target/lambda/$$name/bootstrap"; \
+	done
 
 .PHONY: layer
 layer: ## stage config/ as target/layer/config, the content of the functions' layer

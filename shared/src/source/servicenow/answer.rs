@@ -36,8 +36,43 @@ pub(super) struct Reading {
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(borrow)]
-    result: Option<&'a RawValue>,
+    result: Option<Listed<'a>>,
     error: Option<ErrorBody>,
+}
+
+/// The rows of a result, found in the one pass over the body. A result that is no list, as comes with some errors, is
+/// `None` inside.
+struct Listed<'a>(Option<Vec<&'a RawValue>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Listed<'a> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Listed<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of rows")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut rows = Vec::new();
+                while let Some(row) = seq.next_element()? {
+                    rows.push(row);
+                }
+                Ok(Listed(Some(rows)))
+            }
+
+            fn visit_str<E: de::Error>(self, _: &str) -> Result<Self::Value, E> {
+                Ok(Listed(None))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Listed(None))
+            }
+        }
+        deserializer.deserialize_any(List)
+    }
 }
 
 /// What an instance says when it refuses or gives up.
@@ -101,8 +136,7 @@ impl Reading {
                 false => Error::ServerError { status: 200, detail: error.text() },
             });
         }
-        let result = parsed.result.ok_or_else(|| Error::Malformed { detail: "there is no result".to_owned() })?;
-        let raw: Vec<&RawValue> = serde_json::from_str(result.get()).map_err(malformed)?;
+        let raw = parsed.result.and_then(|listed| listed.0).ok_or_else(|| Error::Malformed { detail: "there is no list of rows".to_owned() })?;
         let mut rows = Rows { rows: Vec::with_capacity(raw.len()), skipped: 0 };
         for row in raw {
             self.row(body, row, &mut rows)?;

@@ -144,22 +144,26 @@ impl<R: Clone> Planner<R> {
         };
         let mut page =
             Page { range, narrowed, limit, new: Vec::new(), suppressed: 0, skipped: answer.skipped, is_blank, last: None, is_last: false, fits };
-        let (mut above, mut cut, mut passed_own) = (false, false, false);
-        for (head, row) in answer.rows {
+        let mut rows = answer.rows;
+        let (mut above, mut cut, mut passed_own, mut new) = (false, false, false, 0);
+        let mut delivered = Vec::with_capacity(rows.len());
+        for (head, _) in &rows {
             above = head.second > hi;
-            let delivered = !above && self.window.has_second(head.second) && self.window.contains(head.second, &head.version());
-            cut = !delivered && !above && self.rows_left.is_some_and(|left| page.new.len() as u64 >= left);
+            let known = !above && self.window.has_second(head.second) && self.window.contains(head.second, &head.version());
+            cut = !known && !above && self.rows_left.is_some_and(|left| new >= left);
             if above || cut {
                 break;
             }
             passed_own |= head.second == self.cursor.second && head.id == self.cursor.id;
-            page.last = Some((head.clone(), passed_own));
-            if delivered {
-                page.suppressed += 1;
-            } else {
-                page.new.push((head, row));
-            }
+            new += u64::from(!known);
+            delivered.push(known);
         }
+        rows.truncate(delivered.len());
+        page.last = rows.last().map(|(head, _)| (head.clone(), passed_own));
+        page.suppressed = rows.len() as u64 - new;
+        let mut known = delivered.into_iter();
+        rows.retain(|_| known.next() == Some(false));
+        page.new = rows;
         page.is_last = !cut && (page.fits || above);
         page
     }
