@@ -65,7 +65,7 @@ test: ## every test, against real parts that are fetched and started as needed
 	@cargo test $(BUILD) --no-fail-fast
 
 .PHONY: bench
-bench: ## a backfill against the least it could cost, idle sweeps, memory; OPTIONS="--rows 100000" and others (see docs/benchmark.md)
+bench: bootstraps ## a backfill against the least it could cost, idle sweeps, memory; OPTIONS="--rows 100000" and others (see docs/benchmark.md)
 	@$(need_build); \
 	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jre-headless)); \
 	$(call need,mvn,fetches Apache Kafka (Debian: apt-get install maven)); \

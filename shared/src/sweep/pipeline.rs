@@ -131,7 +131,7 @@ impl<C: Clone> Pipeline<C> {
 
     /// The next thing to do, if there is one now.
     pub fn effect(&mut self) -> Option<Effect<C>> {
-        if let Some(checkpoints) = self.to_commit() {
+        if let Some(checkpoints) = self.next_commit() {
             return Some(Effect::Commit(checkpoints));
         }
         if self.sent.len() < UNCOMMITTED
@@ -148,7 +148,7 @@ impl<C: Clone> Pipeline<C> {
         None
     }
 
-    fn to_commit(&mut self) -> Option<Vec<C>> {
+    fn next_commit(&mut self) -> Option<Vec<C>> {
         if self.committing > 0 || self.fenced || self.is_drained() {
             return None;
         }

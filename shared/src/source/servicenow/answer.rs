@@ -119,7 +119,7 @@ impl Reading {
     /// The rows of a body that came with status 200 for a request of up to `limit` rows.
     ///
     /// # Errors
-    /// [`Error::Malformed`], [`Error::Cancelled`], [`Error::ServerError`] or [`Error::BadRow`].
+    /// [`Error::Malformed`], [`Error::Cancelled`], [`Error::Unable`] or [`Error::BadRow`].
     pub(super) fn rows(&self, body: &Bytes, limit: u32) -> Result<Rows, Error> {
         let text = std::str::from_utf8(body).map_err(|error| Error::Malformed { detail: format!("byte {} is not UTF-8", error.valid_up_to()) })?;
         if text.trim().is_empty() {
@@ -133,7 +133,7 @@ impl Reading {
         if let Some(error) = parsed.error {
             return Err(match error.is_cancelled() {
                 true => Error::Cancelled { limit, detail: error.text() },
-                false => Error::ServerError { status: 200, detail: error.text() },
+                false => Error::Unable { status: 200, detail: error.text() },
             });
         }
         let raw = parsed.result.and_then(|listed| listed.0).ok_or_else(|| Error::Malformed { detail: "there is no list of rows".to_owned() })?;
@@ -446,7 +446,7 @@ mod tests {
         let stray = Bytes::from_static(br#"{"result":[{"a":"b"}"",{"error":{"message":"Transaction cancelled: x"}}"#);
         assert!(matches!(plain().rows(&stray, 10), Err(Error::Cancelled { .. })));
         let text = Bytes::from_static(br#"{"result":"no","error":{"message":"odd"}}"#);
-        assert!(matches!(plain().rows(&text, 10), Err(Error::ServerError { status: 200, .. })));
+        assert!(matches!(plain().rows(&text, 10), Err(Error::Unable { status: 200, .. })));
         assert!(matches!(plain().rows(&Bytes::from_static(b"{\"result\":[\"\xff\"]}"), 10), Err(Error::Malformed { .. })));
     }
 }

@@ -31,7 +31,7 @@ pub(super) enum Error {
     RateLimited { rule: String, wait_seconds: Option<u64> },
 
     #[error("the instance answered {status} ({detail}) again and again. The next tick tries again")]
-    ServerError { status: u16, detail: String },
+    Unable { status: u16, detail: String },
 
     #[error("no answer from the instance: {detail}. The next tick tries again")]
     NoAnswer { detail: String },
@@ -100,7 +100,7 @@ impl Error {
             Self::Refused { .. } => "Source.Refused",
             Self::UrlTooLong { .. } => "Source.UrlTooLong",
             Self::RateLimited { .. } => "Source.RateLimited",
-            Self::ServerError { .. } | Self::NoAnswer { .. } | Self::Queued | Self::TimedOut { .. } => "Source.Unavailable",
+            Self::Unable { .. } | Self::NoAnswer { .. } | Self::Queued | Self::TimedOut { .. } => "Source.Unavailable",
             Self::Squeezed { .. } => "Source.NoMemory",
             Self::BudgetSpent => "Source.BudgetSpent",
             Self::NotData { .. } => "Source.NotData",
@@ -118,7 +118,7 @@ impl Error {
     /// What may be tried at once.
     pub(super) fn remedy(&self) -> Remedy {
         match self {
-            Self::ServerError { .. } | Self::NoAnswer { .. } | Self::Queued | Self::NotData { .. } | Self::Malformed { .. } => Remedy::Again,
+            Self::Unable { .. } | Self::NoAnswer { .. } | Self::Queued | Self::NotData { .. } | Self::Malformed { .. } => Remedy::Again,
             Self::RateLimited { .. } | Self::NoToken { transient: true, .. } => Remedy::Again,
             Self::Cancelled { .. } | Self::TooLarge { .. } | Self::TimedOut { .. } | Self::Squeezed { .. } => Remedy::Smaller,
             _ => Remedy::None,

@@ -58,6 +58,8 @@ pub(super) struct Call<'a> {
     pub(super) allowance: &'a Allowance,
     pub(super) admission: &'a Admission,
     pub(super) limit: u32,
+    /// The size to expect, in bytes; 0 if that is not known.
+    pub(super) expected: u64,
     /// How to read the rows; `None` if only the count matters.
     pub(super) reading: Option<&'a Reading>,
     pub(super) spent: &'a mut Spent,
@@ -192,8 +194,13 @@ impl Instance {
     async fn body(&self, mut answer: reqwest::Response, headers: &HeaderMap, call: &mut Call<'_>) -> Result<Bytes, Error> {
         let gzip = header(headers, CONTENT_ENCODING.as_str()).is_some_and(|encoding| encoding.trim().eq_ignore_ascii_case("gzip"));
         let cut = |error: &reqwest::Error| Error::Malformed { detail: format!("the body was cut: {}", describe(error)) };
-        let mut inflate = MultiGzDecoder::new(Vec::new());
-        let mut plain = Vec::new();
+        // As large as the last page was, so that the bytes are not copied as the buffer grows.
+        let expected = usize::try_from(call.expected.min(self.max_response_bytes)).unwrap_or_default();
+        let (mut inflate, mut plain) = if gzip {
+            (MultiGzDecoder::new(Vec::with_capacity(expected)), Vec::new())
+        } else {
+            (MultiGzDecoder::new(Vec::new()), Vec::with_capacity(expected))
+        };
         while let Some(chunk) = answer.chunk().await.map_err(|error| cut(&error))? {
             call.spent.bytes_in += chunk.len() as u64;
             let length = if gzip {
@@ -221,11 +228,13 @@ impl Instance {
 fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Result<(), Error> {
     let content_type = header(headers, CONTENT_TYPE.as_str()).unwrap_or_default().to_owned();
     let is_html = content_type.contains("html") || body.trim_ascii_start().starts_with(b"<");
-    let said = ErrorBody::find(body).text();
     let code = status.as_u16();
+    if code == 200 && !is_html {
+        return Ok(());
+    }
+    let said = ErrorBody::find(body).text();
     Err(match code {
-        200 if is_html => Error::NotData { content_type, title: title(body) },
-        200 => return Ok(()),
+        200 => Error::NotData { content_type, title: title(body) },
         202 => Error::Queued,
         300..=399 => Error::Redirected { to: header(headers, LOCATION.as_str()).map_or_else(|| "nowhere".to_owned(), without_query) },
         401 => Error::Unauthorized { detail: said },
@@ -233,13 +242,13 @@ fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Re
         400 if said.contains("Invalid table") => Error::TableMissing { status: code, detail: said },
         404 => Error::TableMissing { status: code, detail: said },
         400 | 414 | 431 if code != 400 || (is_html && mentions_length(body)) => Error::UrlTooLong { status: code, length: url.as_str().len() },
-        408 | 425 | 499 => Error::ServerError { status: code, detail: said },
+        408 | 425 | 499 => Error::Unable { status: code, detail: said },
         429 => Error::RateLimited {
             rule: header(headers, "x-ratelimit-rule").map(|rule| format!(", rule {rule}")).unwrap_or_default(),
             wait_seconds: header(headers, RETRY_AFTER.as_str()).and_then(|text| retry_after(text, headers)),
         },
         500..=599 if is_html => Error::NotData { content_type, title: format!("{code} {}", title(body)) },
-        500..=599 => Error::ServerError { status: code, detail: said },
+        500..=599 => Error::Unable { status: code, detail: said },
         _ => Error::Refused { status: code, detail: said },
     })
 }

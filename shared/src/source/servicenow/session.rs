@@ -36,6 +36,8 @@ pub(super) struct Session {
     good_pages: u32,
     /// How long the last request for a page took.
     last_took: Duration,
+    /// Bytes of the last page, inflated; 0 before the first.
+    last_size: u64,
     /// The room to ask for: half as much again as the last page.
     estimate: u64,
     spent: Spent,
@@ -63,6 +65,7 @@ impl Session {
             configured: table.table.batch_size,
             good_pages: 0,
             last_took: Duration::ZERO,
+            last_size: 0,
             estimate: FIRST_PAGE,
             spent: Spent::default(),
         }
@@ -101,7 +104,9 @@ impl Session {
     async fn ask(&mut self, request: &Request, allowance: &Allowance, admission: &Admission) -> Result<(Fetched, Answer<Bytes>), Error> {
         let parameters = self.parameters(request);
         let reading = (request.projection != Projection::Count).then(|| self.reading(request.projection));
-        let mut call = Call { allowance, admission, limit: request.limit, reading: reading.as_ref(), spent: &mut self.spent };
+        // A little more than the last page, as pages of one table are much alike.
+        let expected = if request.projection == Projection::Whole { self.last_size + self.last_size / 16 } else { 0 };
+        let mut call = Call { allowance, admission, limit: request.limit, expected, reading: reading.as_ref(), spent: &mut self.spent };
         let mut fetched = self.instance.get(&self.table.name, &parameters, &mut call).await?;
         let rows = std::mem::take(&mut fetched.rows);
         let answer = Answer {
@@ -174,6 +179,7 @@ impl Session {
             return;
         }
         self.last_took = fetched.took;
+        self.last_size = fetched.size;
         self.estimate = (fetched.size + fetched.size / 2).max(64 << 10);
         if answer.rows.len() < request.limit as usize {
             return;

@@ -53,7 +53,7 @@ impl Instance {
 
     /// The versions that may be seen.
     fn visible(&self) -> Vec<Head> {
-        let mut rows: Vec<_> = self.rows.values().filter(|row| !row.hidden && row.second <= self.now - 1).collect();
+        let mut rows: Vec<_> = self.rows.values().filter(|row| !row.hidden && row.second < self.now).collect();
         rows.sort_by_key(|row| (row.second, row.id.clone()));
         rows.into_iter().map(head).collect()
     }
