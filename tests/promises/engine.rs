@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tablesweep::cursor::{Change, CursorStore as _, Phase, Standing, Write};
+use tablesweep::cursor::{Change, Phase, Standing, Write};
 use tablesweep::host::Host;
 use tablesweep::sweep::{Outcome, TableReport};
 use tablesweep_testbed::table_api::{Credentials, Effect, Fault, Generate, Settings, TableApi};
@@ -49,9 +49,9 @@ async fn a_broken_a_slow_and_a_missing_table_delay_no_other() {
     laptop.api.fault(Fault::status(403, "no").table("u_t2").always());
     laptop.api.fault(Fault::new(Effect::DelayHeaders { millis: 5_000 }).table("u_t3").always());
     laptop.max_time = Some(Duration::from_secs(9));
-    let started = std::time::Instant::now();
+    let host = Host::system();
     let reports = laptop.sweep_all().await;
-    assert!(started.elapsed() < Duration::from_secs(10), "the run ends within its time");
+    assert!(host.monotonic() < Duration::from_secs(10), "the run ends within its time");
     let outcomes: Vec<_> = reports.iter().map(|report| (report.table.as_str(), report.outcome, code(report), report.rows)).collect();
     assert_eq!(
         outcomes,
@@ -175,7 +175,10 @@ async fn a_refused_login_is_asked_once_by_all_tables_and_ticks_together() {
     laptop.scheduled = true;
     for _ in 0..3 {
         let reports = laptop.sweep_all().await;
-        assert!(reports.iter().all(|report| report.outcome == Outcome::Parked && code(report) == Some("Source.Unauthorized")), "{reports:#?}");
+        assert!(
+            reports.iter().all(|report| report.outcome == Outcome::Parked && code(report) == Some("Source.Unauthorized")),
+            "{reports:#?}"
+        );
     }
     assert_eq!(laptop.api.counters().requests, 1, "one try, so that the account is not locked");
     let items = laptop.store().await.list("snow").await.expect("a store");
@@ -245,14 +248,20 @@ async fn a_wrong_local_clock_loses_no_row_and_holds_none_back_for_long() {
     // The instance lives in another year than this machine; then its clock steps back, and on again.
     let laptop = Laptop::new();
     laptop.api.set_clock("2031-05-05 05:05:05").expect("a time");
-    laptop.api.generate(Generate { per_second: 2, start: Some("2031-05-05 05:00:00".to_owned()), ..Generate::rows("incident", 40) }).expect("rows");
+    laptop
+        .api
+        .generate(Generate { per_second: 2, start: Some("2031-05-05 05:00:00".to_owned()), ..Generate::rows("incident", 40) })
+        .expect("rows");
     let report = laptop.sweep().await;
     assert_eq!((report.outcome, report.phase, report.rows), (Outcome::CaughtUp, Phase::Stream, 40));
     assert!(report.lag_seconds.is_some_and(|lag| lag <= 2), "{report:?}");
     laptop.api.set_clock("2031-05-05 04:00:00").expect("a time");
     assert_eq!(laptop.sweep().await.rows, 0);
     laptop.api.set_clock("2031-05-05 06:00:00").expect("a time");
-    laptop.api.generate(Generate { per_second: 2, start: Some("2031-05-05 05:30:00".to_owned()), ..Generate::rows("incident", 4) }).expect("rows");
+    laptop
+        .api
+        .generate(Generate { per_second: 2, start: Some("2031-05-05 05:30:00".to_owned()), ..Generate::rows("incident", 4) })
+        .expect("rows");
     laptop.sweep().await;
     laptop.sweep().await;
     assert_eq!(laptop.lines().len(), 44);

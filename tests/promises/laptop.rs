@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tablesweep::assembly::{Assembly, SOURCES, Selection, Sinks};
-use tablesweep::config::{Connector, Resolver, load};
+use tablesweep::assembly::{Assembly, SOURCES, Selection};
+use tablesweep::config::load;
 use tablesweep::cursor::sqlite::SqliteStore;
 use tablesweep::cursor::{CursorStore, Item};
-use tablesweep::failure::Failure;
+use tablesweep::delivery::ToOne;
 use tablesweep::host::Host;
-use tablesweep::sink::Sink;
+use tablesweep::secrets;
 use tablesweep::sink::ndjson::NdjsonSink;
 use tablesweep::sweep::{ByteBudget, Engine, LeasePlan, Mode, Run, TableReport};
 use tablesweep_testbed::table_api::{Generate, TableApi, Version};
@@ -121,9 +121,9 @@ impl Laptop {
     pub async fn sweep_until(&self, stop: watch::Receiver<bool>) -> Vec<TableReport> {
         let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
         let host = Host::system();
-        let resolver = Arc::new(Resolver::new(|_| None, std::time::SystemTime::now));
+        let resolver = Arc::new(secrets::resolver(&documents, &host));
         let assembly = Assembly::new(documents, resolver, host.clone());
-        let sink = OneFile(Arc::new(NdjsonSink::open(self.path("out.ndjson")).expect("a file")));
+        let sink = ToOne(Arc::new(NdjsonSink::open(self.path("out.ndjson")).expect("a file")));
         let (jobs, refused) = assembly.jobs(&Selection::default(), &sink).await;
         assert!(refused.is_empty(), "{refused:?}");
         let engine = Engine { host: host.clone(), store: self.store().await, bytes: ByteBudget::of_memory(self.memory) };
@@ -183,12 +183,4 @@ pub fn read_lines(path: &Path) -> Vec<Line> {
             }
         })
         .collect()
-}
-
-struct OneFile(Arc<NdjsonSink>);
-
-impl Sinks for OneFile {
-    fn of(&self, _connector: &Connector) -> Result<Arc<dyn Sink>, Failure> {
-        Ok(Arc::clone(&self.0) as Arc<dyn Sink>)
-    }
 }

@@ -17,11 +17,7 @@ mod worker;
 const CONNECTORS: &str = "connectors";
 
 /// Reads and checks everything below a configuration directory.
-pub(super) fn documents(
-    dir: &Path,
-    kinds: &[&'static SourceKind],
-    env: Env<'_>,
-) -> Result<Documents, Faults> {
+pub(super) fn documents(dir: &Path, kinds: &[&'static SourceKind], env: Env<'_>) -> Result<Documents, Faults> {
     let mut faults = Faults::default();
     let worker = worker::read(dir, &mut faults);
     let mut connectors: Vec<Connector> = Vec::new();
@@ -33,14 +29,8 @@ pub(super) fn documents(
         if let Some(name) = &raw.name {
             match names.iter().find(|(known, _)| known == name) {
                 Some((_, first)) => {
-                    let message = format!(
-                        "is the name of the connector in {first} already; a name is a connector's identity"
-                    );
-                    faults.push(
-                        Fault::of_file(&file, message)
-                            .at("name")
-                            .given(Some(name.clone())),
-                    );
+                    let message = format!("is the name of the connector in {first} already; a name is a connector's identity");
+                    faults.push(Fault::of_file(&file, message).at("name").given(Some(name.clone())));
                 }
                 None => names.push((name.clone(), file.clone())),
             }
@@ -49,15 +39,7 @@ pub(super) fn documents(
     }
     connectors.sort_by(|a, b| a.name.cmp(&b.name));
     let warnings = std::mem::take(&mut faults.warnings);
-    if faults.is_empty() {
-        Ok(Documents {
-            worker,
-            connectors,
-            warnings,
-        })
-    } else {
-        Err(Faults { warnings, ..faults })
-    }
+    if faults.is_empty() { Ok(Documents { worker, connectors, warnings }) } else { Err(Faults { warnings, ..faults }) }
 }
 
 /// The connectors' documents, in the order of their names. A file that looks like a document and is not read is told:
@@ -66,10 +48,7 @@ fn connector_files(dir: &Path, faults: &mut Faults) -> Vec<String> {
     let entries = match std::fs::read_dir(dir.join(CONNECTORS)) {
         Ok(entries) => entries,
         Err(error) => {
-            faults.push(Fault::of_file(
-                CONNECTORS,
-                format!("cannot be read as the folder of connector documents: {error}"),
-            ));
+            faults.push(Fault::of_file(CONNECTORS, format!("cannot be read as the folder of connector documents: {error}")));
             return Vec::new();
         }
     };
@@ -79,34 +58,22 @@ fn connector_files(dir: &Path, faults: &mut Faults) -> Vec<String> {
             Ok(entry) if entry.path().is_dir() => continue,
             Ok(entry) => entry.file_name().to_string_lossy().into_owned(),
             Err(error) => {
-                faults.push(Fault::of_file(
-                    CONNECTORS,
-                    format!("cannot be listed: {error}"),
-                ));
+                faults.push(Fault::of_file(CONNECTORS, format!("cannot be listed: {error}")));
                 continue;
             }
         };
         let file = format!("{CONNECTORS}/{name}");
-        let is_aside = name.starts_with('.')
-            || [".example", ".md", ".txt", "~"]
-                .iter()
-                .any(|end| name.ends_with(end));
+        let is_aside = name.starts_with('.') || [".example", ".md", ".txt", "~"].iter().any(|end| name.ends_with(end));
         if name.ends_with(".json") || name.ends_with(".properties") {
             if !name.starts_with('.') {
                 files.push(file);
             }
         } else if !is_aside {
-            faults.warn(Fault::of_file(
-                file,
-                "is not read: a document ends in .json or .properties",
-            ));
+            faults.warn(Fault::of_file(file, "is not read: a document ends in .json or .properties"));
         }
     }
     if files.is_empty() && faults.is_empty() {
-        faults.push(Fault::of_file(
-            CONNECTORS,
-            "holds no connector document (*.json, *.properties)",
-        ));
+        faults.push(Fault::of_file(CONNECTORS, "holds no connector document (*.json, *.properties)"));
     }
     files.sort();
     files
@@ -115,12 +82,7 @@ fn connector_files(dir: &Path, faults: &mut Faults) -> Vec<String> {
 /// Valid uses of what this version does not have.
 pub(super) fn not_built(connector: &Connector, worker: &Worker) -> Vec<NotBuilt> {
     let name = &connector.name;
-    let item = |key: &str, message: String| NotBuilt {
-        code: NotBuilt::CODE,
-        connector: name.clone(),
-        key: key.to_owned(),
-        message,
-    };
+    let item = |key: &str, message: String| NotBuilt { code: NotBuilt::CODE, connector: name.clone(), key: key.to_owned(), message };
     let mut found = Vec::new();
     if let Some(what) = connector.kind.not_yet {
         found.push(item(connect::CLASS, format!("{what} is not built yet")));
@@ -129,15 +91,10 @@ pub(super) fn not_built(connector: &Connector, worker: &Worker) -> Vec<NotBuilt>
         for not_yet in entry.key.not_yet {
             let concerned = match not_yet.values {
                 None => entry.given,
-                Some(values) => entry.text().is_some_and(|text| {
-                    values.iter().any(|value| value.eq_ignore_ascii_case(text))
-                }),
+                Some(values) => entry.text().is_some_and(|text| values.iter().any(|value| value.eq_ignore_ascii_case(text))),
             };
             if concerned {
-                found.push(item(
-                    key,
-                    format!("{} is not built yet; {}", not_yet.what, entry.key.instead()),
-                ));
+                found.push(item(key, format!("{} is not built yet; {}", not_yet.what, entry.key.instead())));
             }
         }
     }
@@ -159,8 +116,7 @@ fn parameters(values: &Values, connector: &str) -> Vec<NotBuilt> {
             code: NotBuilt::CODE,
             connector: connector.to_owned(),
             key: key.to_owned(),
-            message: "the placeholder provider ssm is not built yet; use secretsmanager or env"
-                .to_owned(),
+            message: "the placeholder provider ssm is not built yet; use secretsmanager or env".to_owned(),
         })
         .collect()
 }

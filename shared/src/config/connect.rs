@@ -20,39 +20,21 @@ pub(super) struct Refused {
 
 impl Refused {
     const fn always(name: &'static str, why: &'static str) -> Refused {
-        Refused {
-            name,
-            harmless: &[],
-            why,
-        }
+        Refused { name, harmless: &[], why }
     }
 
-    const fn unless(
-        name: &'static str,
-        harmless: &'static [&'static str],
-        why: &'static str,
-    ) -> Refused {
-        Refused {
-            name,
-            harmless,
-            why,
-        }
+    const fn unless(name: &'static str, harmless: &'static [&'static str], why: &'static str) -> Refused {
+        Refused { name, harmless, why }
     }
 
     /// Whether the key is meant.
     pub(super) fn matches(&self, key: &str) -> bool {
-        if self.name.ends_with('.') {
-            key.starts_with(self.name)
-        } else {
-            key == self.name
-        }
+        if self.name.ends_with('.') { key.starts_with(self.name) } else { key == self.name }
     }
 
     /// Whether this value changes nothing.
     pub(super) fn tolerates(&self, value: &str) -> bool {
-        self.harmless
-            .iter()
-            .any(|harmless| value.trim().eq_ignore_ascii_case(harmless))
+        self.harmless.iter().any(|harmless| value.trim().eq_ignore_ascii_case(harmless))
     }
 }
 
@@ -102,89 +84,34 @@ pub(super) static REFUSED_IN_CONNECTOR: &[Refused] = &[
         &[""],
         "there are no transforms here; rows go into Kafka as they were read, so reshape them in a consumer",
     ),
-    Refused::always(
-        "transforms.",
-        "there are no transforms here; rows go into Kafka as they were read, so reshape them in a consumer",
-    ),
-    Refused::unless(
-        "predicates",
-        &[""],
-        "there are no transforms here and so no predicates; filter with the table's query",
-    ),
-    Refused::always(
-        "predicates.",
-        "there are no transforms here and so no predicates; filter with the table's query",
-    ),
+    Refused::always("transforms.", "there are no transforms here; rows go into Kafka as they were read, so reshape them in a consumer"),
+    Refused::unless("predicates", &[""], "there are no transforms here and so no predicates; filter with the table's query"),
+    Refused::always("predicates.", "there are no transforms here and so no predicates; filter with the table's query"),
     Refused::unless(
         "header.converter",
         &["org.apache.kafka.connect.storage.SimpleHeaderConverter"],
         "headers are always written as text; leave the key out",
     ),
-    Refused::always(
-        "header.converter.",
-        "headers are always written as text; leave the key out",
-    ),
-    Refused::unless(
-        "errors.tolerance",
-        &["none"],
-        "no failed row is skipped in silence; see the keys on bad and oversize rows",
-    ),
-    Refused::unless(
-        "errors.retry.timeout",
-        &["0"],
-        "a failed sweep is repeated from the cursor; there is nothing to retry within it",
-    ),
+    Refused::always("header.converter.", "headers are always written as text; leave the key out"),
+    Refused::unless("errors.tolerance", &["none"], "no failed row is skipped in silence; see the keys on bad and oversize rows"),
+    Refused::unless("errors.retry.timeout", &["0"], "a failed sweep is repeated from the cursor; there is nothing to retry within it"),
     Refused::unless(
         "errors.retry.delay.max.ms",
         &["60000"],
         "a failed sweep is repeated from the cursor; there is nothing to retry within it",
     ),
     Refused::unless("errors.log.enable", &["false"], "errors are always logged"),
-    Refused::unless(
-        "errors.log.include.messages",
-        &["false"],
-        "the contents of rows are never logged",
-    ),
-    Refused::always(
-        "errors.",
-        "this part of Connect's error handling belongs to sinks",
-    ),
-    Refused::always(
-        "exactly.once.support",
-        "delivery is at least once, with bounded duplicates; set `requested` or leave the key out",
-    ),
-    Refused::always(
-        "transaction.boundary",
-        "there are no transactions; set `poll` or leave the key out",
-    ),
-    Refused::always(
-        "transaction.boundary.interval.ms",
-        "there are no transactions; leave the key out",
-    ),
-    Refused::always(
-        "offsets.storage.topic",
-        "cursors live in the cursor store and not in a topic; leave the key out",
-    ),
-    Refused::always(
-        "connector.plugin.version",
-        "there is one version of every source, the one that is installed; leave the key out",
-    ),
-    Refused::always(
-        "topics",
-        "this is a key of sinks; a source names the topic of each table",
-    ),
-    Refused::always(
-        "topics.regex",
-        "this is a key of sinks; a source names the topic of each table",
-    ),
-    Refused::always(
-        "consumer.override.",
-        "a source consumes nothing; leave the key out",
-    ),
-    Refused::always(
-        "admin.override.",
-        "there is no separate admin client; set the producer's keys",
-    ),
+    Refused::unless("errors.log.include.messages", &["false"], "the contents of rows are never logged"),
+    Refused::always("errors.", "this part of Connect's error handling belongs to sinks"),
+    Refused::always("exactly.once.support", "delivery is at least once, with bounded duplicates; set `requested` or leave the key out"),
+    Refused::always("transaction.boundary", "there are no transactions; set `poll` or leave the key out"),
+    Refused::always("transaction.boundary.interval.ms", "there are no transactions; leave the key out"),
+    Refused::always("offsets.storage.topic", "cursors live in the cursor store and not in a topic; leave the key out"),
+    Refused::always("connector.plugin.version", "there is one version of every source, the one that is installed; leave the key out"),
+    Refused::always("topics", "this is a key of sinks; a source names the topic of each table"),
+    Refused::always("topics.regex", "this is a key of sinks; a source names the topic of each table"),
+    Refused::always("consumer.override.", "a source consumes nothing; leave the key out"),
+    Refused::always("admin.override.", "there is no separate admin client; set the producer's keys"),
 ];
 
 static SERVERS: Shape = Shape {
@@ -199,9 +126,7 @@ static SERVERS: Shape = Shape {
 fn is_server(text: &str) -> bool {
     // Connect also takes a security protocol in front, as in SSL://host:9094.
     let address = text.split_once("://").map_or(text, |(_, address)| address);
-    address.rsplit_once(':').is_some_and(|(host, port)| {
-        !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
-    })
+    address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
 /// The SASL mechanism that signs in to Amazon MSK with the function's role.
@@ -209,13 +134,10 @@ pub(super) const MSK_IAM: &str = "AWS_MSK_IAM";
 
 /// The keys of the worker's document, besides `producer.`, `ssl.` and `sasl.` ones, converters and topic creation.
 pub(super) static WORKER_KEYS: &[Key] = &[
-    Key::new("bootstrap.servers", Kind::Shaped(&SERVERS), "The brokers. Needed by the Kafka sink and by nothing else.").scope(Scope::Worker),
-    Key::new(
-        "security.protocol",
-        Kind::Choice(&["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]),
-        "How to talk to the brokers.",
-    )
-    .scope(Scope::Worker),
+    Key::new("bootstrap.servers", Kind::Shaped(&SERVERS), "The brokers. Needed by the Kafka sink and by nothing else.")
+        .scope(Scope::Worker),
+    Key::new("security.protocol", Kind::Choice(&["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]), "How to talk to the brokers.")
+        .scope(Scope::Worker),
     Key::new(
         "sasl.mechanism",
         Kind::Choice(&[MSK_IAM, "SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "OAUTHBEARER"]),
@@ -235,17 +157,10 @@ pub(super) static WORKER_KEYS: &[Key] = &[
 
 /// What a worker cannot ask for.
 pub(super) static REFUSED_IN_WORKER: &[Refused] = &[
-    Refused::unless(
-        "exactly.once.source.support",
-        &["disabled"],
-        "delivery is at least once, with bounded duplicates; leave the key out",
-    ),
+    Refused::unless("exactly.once.source.support", &["disabled"], "delivery is at least once, with bounded duplicates; leave the key out"),
     Refused::unless(
         "connector.client.config.override.policy",
-        &[
-            "All",
-            "org.apache.kafka.connect.connector.policy.AllConnectorClientConfigOverridePolicy",
-        ],
+        &["All", "org.apache.kafka.connect.connector.policy.AllConnectorClientConfigOverridePolicy"],
         "connectors may always override producer settings; leave the key out",
     ),
     Refused::unless(
@@ -253,10 +168,7 @@ pub(super) static REFUSED_IN_WORKER: &[Refused] = &[
         &["org.apache.kafka.connect.storage.SimpleHeaderConverter"],
         "headers are always written as text; leave the key out",
     ),
-    Refused::always(
-        "header.converter.",
-        "headers are always written as text; leave the key out",
-    ),
+    Refused::always("header.converter.", "headers are always written as text; leave the key out"),
 ];
 
 /// Keys of a Connect worker that have no meaning without a Connect cluster; with a `.` at the end, all that start so.
@@ -297,11 +209,5 @@ pub(super) static CLUSTER_ONLY: &[&str] = &[
 
 /// Whether a key only concerns a Connect cluster.
 pub(super) fn is_cluster_only(key: &str) -> bool {
-    CLUSTER_ONLY.iter().any(|name| {
-        if name.ends_with('.') {
-            key.starts_with(name)
-        } else {
-            key == *name
-        }
-    })
+    CLUSTER_ONLY.iter().any(|name| if name.ends_with('.') { key.starts_with(name) } else { key == *name })
 }

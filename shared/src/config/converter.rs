@@ -64,41 +64,17 @@ struct Class {
 }
 
 static CLASSES: &[Class] = &[
+    Class { names: &["string", "org.apache.kafka.connect.storage.StringConverter"], format: Ok(Format::String) },
+    Class { names: &["raw"], format: Ok(Format::RawJson) },
+    Class { names: &["json", "org.apache.kafka.connect.json.JsonConverter"], format: Ok(Format::JsonWithSchema) },
+    Class { names: &["avro", "io.confluent.connect.avro.AvroConverter"], format: Ok(Format::Avro) },
+    Class { names: &["json-schema", "io.confluent.connect.json.JsonSchemaConverter"], format: Ok(Format::JsonSchema) },
     Class {
-        names: &["string", "org.apache.kafka.connect.storage.StringConverter"],
-        format: Ok(Format::String),
-    },
-    Class {
-        names: &["raw"],
-        format: Ok(Format::RawJson),
-    },
-    Class {
-        names: &["json", "org.apache.kafka.connect.json.JsonConverter"],
-        format: Ok(Format::JsonWithSchema),
-    },
-    Class {
-        names: &["avro", "io.confluent.connect.avro.AvroConverter"],
-        format: Ok(Format::Avro),
-    },
-    Class {
-        names: &[
-            "json-schema",
-            "io.confluent.connect.json.JsonSchemaConverter",
-        ],
-        format: Ok(Format::JsonSchema),
-    },
-    Class {
-        names: &[
-            "glue-avro",
-            "com.amazonaws.services.schemaregistry.kafkaconnect.AWSKafkaAvroConverter",
-        ],
+        names: &["glue-avro", "com.amazonaws.services.schemaregistry.kafkaconnect.AWSKafkaAvroConverter"],
         format: Ok(Format::GlueAvro),
     },
     Class {
-        names: &[
-            "glue-json-schema",
-            "com.amazonaws.services.schemaregistry.kafkaconnect.jsonschema.JsonSchemaConverter",
-        ],
+        names: &["glue-json-schema", "com.amazonaws.services.schemaregistry.kafkaconnect.jsonschema.JsonSchemaConverter"],
         format: Ok(Format::GlueJsonSchema),
     },
     Class {
@@ -141,19 +117,18 @@ pub(super) static SETTINGS: &[Key] = &[
         "JsonConverter: accepted for compatibility; rows without a schema have no decimals of Connect's kind.",
     )
     .scope(Scope::Converter),
-    Key::new("replace.null.with.default", Kind::Boolean, "JsonConverter: accepted for compatibility; without a schema there are no defaults.")
-        .scope(Scope::Converter),
+    Key::new(
+        "replace.null.with.default",
+        Kind::Boolean,
+        "JsonConverter: accepted for compatibility; without a schema there are no defaults.",
+    )
+    .scope(Scope::Converter),
     Key::new("converter.encoding", Kind::Choice(&["UTF-8", "UTF8"]), "StringConverter: text is always UTF-8.").scope(Scope::Converter),
 ];
 
 /// A setting of a converter that talks to a registry. What it may hold is the registry's business, secrets included.
-pub(super) static REGISTRY_SETTING: Key = Key::new(
-    "*",
-    Kind::Text,
-    "Settings of a converter that uses a schema registry are passed to it.",
-)
-.scope(Scope::Converter)
-.sensitive();
+pub(super) static REGISTRY_SETTING: Key =
+    Key::new("*", Kind::Text, "Settings of a converter that uses a schema registry are passed to it.").scope(Scope::Converter).sensitive();
 
 /// The class of this name.
 fn class(name: &str) -> Option<&'static Class> {
@@ -162,20 +137,14 @@ fn class(name: &str) -> Option<&'static Class> {
 
 /// Every accepted name of a converter.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    CLASSES
-        .iter()
-        .filter(|class| class.format.is_ok())
-        .flat_map(|class| class.names.iter().copied())
+    CLASSES.iter().filter(|class| class.format.is_ok()).flat_map(|class| class.names.iter().copied())
 }
 
 /// Whether settings below this converter are ours to know.
 pub(super) fn needs_registry(name: &str) -> bool {
     matches!(
         class(name).map(|class| &class.format),
-        Some(Ok(Format::Avro
-            | Format::JsonSchema
-            | Format::GlueAvro
-            | Format::GlueJsonSchema))
+        Some(Ok(Format::Avro | Format::JsonSchema | Format::GlueAvro | Format::GlueJsonSchema))
     )
 }
 
@@ -196,10 +165,9 @@ pub(super) fn check(values: &Values, faults: &mut Faults) {
                 );
             }
             Some(Err(why)) => faults.push(values.fault(role.class_key(), why)),
-            Some(Ok(Format::String)) if role == Role::Value => faults.push(values.fault(
-                role.class_key(),
-                "would write rows in Java's map notation, which nothing can read back; use `json` or `raw`",
-            )),
+            Some(Ok(Format::String)) if role == Role::Value => faults.push(
+                values.fault(role.class_key(), "would write rows in Java's map notation, which nothing can read back; use `json` or `raw`"),
+            ),
             Some(Ok(Format::Avro | Format::JsonSchema)) => {
                 let url = format!("{}.schema.registry.url", role.class_key());
                 if !values.is_set(&url) {
@@ -217,11 +185,7 @@ pub(super) fn choose(role: Role, connector: &Values, worker: &Values) -> Convert
     let of_worker = !connector.is_set(key) && worker.is_set(key);
     let owner = if of_worker { worker } else { connector };
     let format = match owner.text(key).and_then(class).map(|class| class.format) {
-        Some(Ok(Format::JsonWithSchema))
-            if owner.boolean(&format!("{key}.schemas.enable")) == Some(false) =>
-        {
-            Format::RawJson
-        }
+        Some(Ok(Format::JsonWithSchema)) if owner.boolean(&format!("{key}.schemas.enable")) == Some(false) => Format::RawJson,
         Some(Ok(format)) => format,
         // None is named; or one that is a fault, and the document goes no further.
         Some(Err(_)) | None => match role {
@@ -229,27 +193,15 @@ pub(super) fn choose(role: Role, connector: &Values, worker: &Values) -> Convert
             Role::Value => Format::RawJson,
         },
     };
-    Converter {
-        format,
-        of_worker,
-        role,
-    }
+    Converter { format, of_worker, role }
 }
 
 impl Converter {
     /// The settings of this converter, without their prefix. They can hold secrets.
-    pub fn settings<'v>(
-        &self,
-        connector: &'v Values,
-        worker: &'v Values,
-    ) -> Vec<(&'v str, &'v str)> {
+    pub fn settings<'v>(&self, connector: &'v Values, worker: &'v Values) -> Vec<(&'v str, &'v str)> {
         let owner = if self.of_worker { worker } else { connector };
         let prefix = format!("{}.", self.role.class_key());
-        owner
-            .entries
-            .iter()
-            .filter_map(|(name, entry)| Some((name.strip_prefix(&prefix)?, entry.text()?)))
-            .collect()
+        owner.entries.iter().filter_map(|(name, entry)| Some((name.strip_prefix(&prefix)?, entry.text()?))).collect()
     }
 
     /// The refusal of a format that is not built yet.
@@ -257,9 +209,7 @@ impl Converter {
         let what = match (self.role, self.format) {
             (Role::Key, Format::String) | (Role::Value, Format::RawJson) => return None,
             (Role::Key, _) => "a key converter other than StringConverter",
-            (Role::Value, Format::JsonWithSchema) => {
-                "JsonConverter with schemas.enable=true (Connect's default)"
-            }
+            (Role::Value, Format::JsonWithSchema) => "JsonConverter with schemas.enable=true (Connect's default)",
             (Role::Value, Format::String) => "StringConverter for values",
             (Role::Value, Format::Avro) => "AvroConverter",
             (Role::Value, Format::JsonSchema) => "JsonSchemaConverter",
@@ -269,9 +219,7 @@ impl Converter {
         let key = self.role.class_key();
         let instead = match self.role {
             Role::Key => "use org.apache.kafka.connect.storage.StringConverter".to_owned(),
-            Role::Value => format!(
-                "use org.apache.kafka.connect.json.JsonConverter with {key}.schemas.enable=false"
-            ),
+            Role::Value => format!("use org.apache.kafka.connect.json.JsonConverter with {key}.schemas.enable=false"),
         };
         Some(NotBuilt {
             code: NotBuilt::CODE,

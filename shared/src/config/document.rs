@@ -55,11 +55,7 @@ pub(super) fn read(dir: &Path, file: &str, faults: &mut Faults) -> Option<Raw> {
         return None;
     }
     let text = decode(&bytes);
-    let mut raw = if is_json {
-        json(file, &text, faults)?
-    } else {
-        from_properties(file, &text, faults)?
-    };
+    let mut raw = if is_json { json(file, &text, faults)? } else { from_properties(file, &text, faults)? };
     refuse_doubles(&mut raw, faults);
     Some(raw)
 }
@@ -68,11 +64,7 @@ fn from_properties(file: &str, text: &str, faults: &mut Faults) -> Option<Raw> {
     match properties(text) {
         Ok(mut entries) => {
             let name = take_name(&mut entries);
-            Some(Raw {
-                file: file.to_owned(),
-                name,
-                entries,
-            })
+            Some(Raw { file: file.to_owned(), name, entries })
         }
         Err(error) => {
             faults.push(Fault::of_file(file, error.to_string()));
@@ -96,20 +88,13 @@ fn refuse_doubles(raw: &mut Raw, faults: &mut Faults) {
     for (key, _) in &raw.entries {
         if !seen.insert(key.clone()) && told.insert(key.clone()) {
             let message = "stands more than once in the document; keep the one that is meant";
-            faults.push(
-                Fault {
-                    connector: raw.name.clone(),
-                    ..Fault::of_file(&raw.file, message)
-                }
-                .at(key),
-            );
+            faults.push(Fault { connector: raw.name.clone(), ..Fault::of_file(&raw.file, message) }.at(key));
         }
     }
     let mut kept = BTreeSet::new();
     raw.entries.retain(|(key, _)| kept.insert(key.clone()));
     // The name was left in only to be counted.
-    raw.entries
-        .retain(|(key, _)| key != "name" || raw.name.is_none());
+    raw.entries.retain(|(key, _)| key != "name" || raw.name.is_none());
 }
 
 fn json(file: &str, text: &str, faults: &mut Faults) -> Option<Raw> {
@@ -120,20 +105,13 @@ fn json(file: &str, text: &str, faults: &mut Faults) -> Option<Raw> {
             return None;
         }
     };
-    let nested = outer
-        .iter()
-        .any(|(key, value)| key == "config" && value.get().starts_with('{'));
+    let nested = outer.iter().any(|(key, value)| key == "config" && value.get().starts_with('{'));
     if !nested {
         let mut entries = texts(file, outer, faults);
         let name = take_name(&mut entries);
-        return Some(Raw {
-            file: file.to_owned(),
-            name,
-            entries,
-        });
+        return Some(Raw { file: file.to_owned(), name, entries });
     }
-    let (configs, around): (Vec<_>, Vec<_>) =
-        outer.into_iter().partition(|(key, _)| key == "config");
+    let (configs, around): (Vec<_>, Vec<_>) = outer.into_iter().partition(|(key, _)| key == "config");
     if configs.len() > 1 {
         faults.push(Fault::of_file(file, "stands more than once in the document").at("config"));
     }
@@ -144,16 +122,9 @@ fn json(file: &str, text: &str, faults: &mut Faults) -> Option<Raw> {
             Err(message) => faults.push(Fault::of_file(file, message).at("config")),
         }
     }
-    let around = around
-        .into_iter()
-        .filter(|(key, _)| !PRINTED_BY_CONNECT.contains(&key.as_str()))
-        .collect();
+    let around = around.into_iter().filter(|(key, _)| !PRINTED_BY_CONNECT.contains(&key.as_str())).collect();
     let name = around_config(file, texts(file, around, faults), &mut entries, faults);
-    Some(Raw {
-        file: file.to_owned(),
-        name,
-        entries,
-    })
+    Some(Raw { file: file.to_owned(), name, entries })
 }
 
 /// Reads the members beside `config`: the name, which may be repeated inside, and the state that Connect 3.7 knows.
@@ -169,11 +140,7 @@ fn around_config(
         && outer != inner
     {
         let message = format!("differs from the name {outer:?} beside \"config\"");
-        faults.push(
-            Fault::of_file(file, message)
-                .at("name")
-                .given(Some(inner.clone())),
-        );
+        faults.push(Fault::of_file(file, message).at("name").given(Some(inner.clone())));
     }
     for (key, value) in around {
         let message = match key.as_str() {
@@ -188,11 +155,7 @@ fn around_config(
 }
 
 /// Turns values into the texts that Connect would see.
-fn texts(
-    file: &str,
-    members: Vec<(String, Box<RawValue>)>,
-    faults: &mut Faults,
-) -> Vec<(String, String)> {
+fn texts(file: &str, members: Vec<(String, Box<RawValue>)>, faults: &mut Faults) -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for (key, value) in members {
         let raw = value.get();
@@ -204,12 +167,9 @@ fn texts(
         match text {
             Some(text) => texts.push((key, text)),
             None => faults.push(
-                Fault::of_file(
-                    file,
-                    "has a value that is no single text; leave the key out to get its default",
-                )
-                .at(key)
-                .allowing("a JSON string, number or boolean"),
+                Fault::of_file(file, "has a value that is no single text; leave the key out to get its default")
+                    .at(key)
+                    .allowing("a JSON string, number or boolean"),
             ),
         }
     }
@@ -235,15 +195,7 @@ fn members(text: &str) -> Result<Vec<(String, Box<RawValue>)>, String> {
         }
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let members = deserializer
-        .deserialize_map(Members)
-        .and_then(|members| deserializer.end().map(|()| members));
+    let members = deserializer.deserialize_map(Members).and_then(|members| deserializer.end().map(|()| members));
     // The parser's own message can quote the text, and the text can hold a secret: only the place is passed on.
-    members.map_err(|error| {
-        format!(
-            "is no JSON object (line {}, column {})",
-            error.line(),
-            error.column()
-        )
-    })
+    members.map_err(|error| format!("is no JSON object (line {}, column {})", error.line(), error.column()))
 }

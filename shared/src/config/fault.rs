@@ -33,11 +33,7 @@ pub struct Fault {
 impl Fault {
     /// A fault of a whole document.
     pub fn of_file(file: impl Into<String>, message: impl Into<String>) -> Fault {
-        Fault {
-            file: file.into(),
-            message: message.into(),
-            ..Fault::default()
-        }
+        Fault { file: file.into(), message: message.into(), ..Fault::default() }
     }
 
     /// Names the key that is at fault.
@@ -118,11 +114,7 @@ impl Faults {
 
     /// `value` when nothing is at fault, else all the faults.
     pub fn into_result<T>(self, value: T) -> Result<T, Faults> {
-        if self.is_empty() {
-            Ok(value)
-        } else {
-            Err(self)
-        }
+        if self.is_empty() { Ok(value) } else { Err(self) }
     }
 }
 
@@ -163,12 +155,7 @@ fn write_grouped(f: &mut fmt::Formatter<'_>, findings: &[Fault], noun: &str) -> 
     let files: BTreeSet<&str> = findings.iter().map(|fault| fault.file.as_str()).collect();
     let (many, several) = (findings.len(), files.len());
     let plural = |n: usize| if n == 1 { "" } else { "s" };
-    writeln!(
-        f,
-        "{many} {noun}{} in {several} document{}",
-        plural(many),
-        plural(several)
-    )?;
+    writeln!(f, "{many} {noun}{} in {several} document{}", plural(many), plural(several))?;
     let mut seen = Vec::new();
     for heading in findings.iter().map(place) {
         if seen.contains(&heading) {

@@ -201,25 +201,14 @@ impl SourceKind {
 
     /// The source's key of this scope and name.
     pub fn key(&self, scope: Scope, name: &str) -> Option<&'static Key> {
-        self.keys
-            .iter()
-            .find(|key| key.scope == scope && key.name == name)
+        self.keys.iter().find(|key| key.scope == scope && key.name == name)
     }
 }
 
 impl Key {
     /// A key of a connector that may be left out.
     pub const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-        Key {
-            name,
-            scope: Scope::Connector,
-            kind,
-            default: Fallback::None,
-            doc,
-            not_yet: &[],
-            structural: false,
-            sensitive: false,
-        }
+        Key { name, scope: Scope::Connector, kind, default: Fallback::None, doc, not_yet: &[], structural: false, sensitive: false }
     }
 
     /// A key below the alias of a table.

@@ -25,17 +25,11 @@ impl Kind {
     /// Says what is wrong with a (tidied) text, without repeating it.
     pub(super) fn check(self, text: &str) -> Result<(), String> {
         match self {
-            Kind::Password | Kind::Text | Kind::Path if text.is_empty() => {
-                Err("is empty; give a value or leave the key out".into())
-            }
+            Kind::Password | Kind::Text | Kind::Path if text.is_empty() => Err("is empty; give a value or leave the key out".into()),
             Kind::Password | Kind::Text | Kind::Path => Ok(()),
             Kind::Integer { min, max, .. } => integer(text, min, max),
-            Kind::Boolean => boolean(text)
-                .map(drop)
-                .ok_or_else(|| "is neither true nor false".into()),
-            Kind::Choice(choices) => choice(text, choices)
-                .map(drop)
-                .ok_or_else(|| "is none of the values that this key knows".into()),
+            Kind::Boolean => boolean(text).map(drop).ok_or_else(|| "is neither true nor false".into()),
+            Kind::Choice(choices) => choice(text, choices).map(drop).ok_or_else(|| "is none of the values that this key knows".into()),
             Kind::Aliases => aliases(text).map(drop),
             Kind::Url => url(text).map(drop),
             Kind::Endpoint => endpoint(text).map(drop),
@@ -111,10 +105,7 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
 
 /// The choice that a text means, in the spelling of the key's definition.
 pub(super) fn choice(text: &str, choices: &[&'static str]) -> Option<&'static str> {
-    choices
-        .iter()
-        .find(|choice| choice.eq_ignore_ascii_case(text))
-        .copied()
+    choices.iter().find(|choice| choice.eq_ignore_ascii_case(text)).copied()
 }
 
 /// Reads a list of aliases; the order is kept, blanks around names go.
@@ -124,10 +115,7 @@ pub(super) fn aliases(text: &str) -> Result<Vec<String>, String> {
         if name.is_empty() {
             return Err("has an empty alias; name at least one table and no comma too many".into());
         }
-        if !name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
-        {
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
             return Err(format!("has the alias {name:?}, which no key can name"));
         }
         if names.iter().any(|known| known == name) {
@@ -191,15 +179,9 @@ fn topic(text: &str) -> Result<(), String> {
         return Err("is no topic name".into());
     }
     if text.len() > LONGEST_TOPIC {
-        return Err(format!(
-            "has {} characters, more than Kafka's {LONGEST_TOPIC}",
-            text.len()
-        ));
+        return Err(format!("has {} characters, more than Kafka's {LONGEST_TOPIC}", text.len()));
     }
-    match text
-        .chars()
-        .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')))
-    {
+    match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))) {
         Some(odd) => Err(format!("contains {odd:?}, which Kafka allows in no topic")),
         None => Ok(()),
     }

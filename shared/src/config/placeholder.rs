@@ -28,18 +28,11 @@ pub enum Provider {
 }
 
 impl Provider {
-    const ALL: [(&'static str, Provider); 4] = [
-        ("env", Provider::Env),
-        ("file", Provider::File),
-        ("secretsmanager", Provider::SecretsManager),
-        ("ssm", Provider::Ssm),
-    ];
+    const ALL: [(&'static str, Provider); 4] =
+        [("env", Provider::Env), ("file", Provider::File), ("secretsmanager", Provider::SecretsManager), ("ssm", Provider::Ssm)];
 
     fn named(name: &str) -> Option<Provider> {
-        Provider::ALL
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, provider)| *provider)
+        Provider::ALL.iter().find(|(known, _)| *known == name).map(|(_, provider)| *provider)
     }
 }
 
@@ -104,10 +97,7 @@ impl Template {
         if !literal.is_empty() {
             parts.push(Part::Text(literal));
         }
-        Ok(Some(Template {
-            source: text.to_owned(),
-            parts,
-        }))
+        Ok(Some(Template { source: text.to_owned(), parts }))
     }
 
     /// The value as it is written in the document.
@@ -139,18 +129,16 @@ impl Template {
 /// The text around a placeholder can be part of a password, so only the placeholders are shown.
 impl fmt::Debug for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.references().map(|reference| &reference.source))
-            .finish()
+        f.debug_list().entries(self.references().map(|reference| &reference.source)).finish()
     }
 }
 
 /// A `${` without its `}` is literal text, as for Kafka, unless it plainly was meant as a placeholder.
 fn unclosed(body: &str) -> Result<(), String> {
     match body.split_once(':') {
-        Some((name, _)) if Provider::named(name).is_some() => Err(format!(
-            "has a placeholder of the provider {name} without its closing brace"
-        )),
+        Some((name, _)) if Provider::named(name).is_some() => {
+            Err(format!("has a placeholder of the provider {name} without its closing brace"))
+        }
         _ => Ok(()),
     }
 }
@@ -162,33 +150,21 @@ impl Reference {
             return Ok(None);
         };
         let Some(provider) = Provider::named(name) else {
-            return Err(format!(
-                "has a placeholder of the unknown provider {name:?}; there are env, file, secretsmanager and ssm"
-            ));
+            return Err(format!("has a placeholder of the unknown provider {name:?}; there are env, file, secretsmanager and ssm"));
         };
         let (path, key) = match provider {
             // Kafka leaves the path of `env` empty, so `${env::NAME}` is the same as `${env:NAME}`.
             Provider::Env | Provider::Ssm => (rest.strip_prefix(':').unwrap_or(rest), None),
             Provider::File => match rest.split_once(':') {
                 Some((path, key)) => (path, Some(key)),
-                None => return Err(
-                    "has a placeholder of the provider file without a key; write ${file:path:key}"
-                        .into(),
-                ),
+                None => return Err("has a placeholder of the provider file without a key; write ${file:path:key}".into()),
             },
             Provider::SecretsManager => split_secret(rest),
         };
         if path.is_empty() || key.is_some_and(str::is_empty) {
-            return Err(format!(
-                "has a placeholder of the provider {name} with an empty part"
-            ));
+            return Err(format!("has a placeholder of the provider {name} with an empty part"));
         }
-        Ok(Some(Reference {
-            provider,
-            path: path.to_owned(),
-            key: key.map(str::to_owned),
-            source: format!("${{{body}}}"),
-        }))
+        Ok(Some(Reference { provider, path: path.to_owned(), key: key.map(str::to_owned), source: format!("${{{body}}}") }))
     }
 }
 

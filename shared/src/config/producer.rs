@@ -32,9 +32,7 @@ pub struct ProducerSettings {
 impl ProducerSettings {
     /// All settings in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.settings
-            .iter()
-            .map(|(name, value)| (*name, value.expose_secret()))
+        self.settings.iter().map(|(name, value)| (*name, value.expose_secret()))
     }
 
     /// One setting.
@@ -62,31 +60,16 @@ impl fmt::Debug for ProducerSettings {
 /// The settings for a connector: the worker's, then the worker's `producer.` ones, then the connector's own.
 ///
 /// What is still a placeholder is left out, and the checks that need it wait for it.
-pub(super) fn merge(
-    worker: &Values,
-    connector: Option<&Values>,
-    faults: &mut Faults,
-) -> ProducerSettings {
+pub(super) fn merge(worker: &Values, connector: Option<&Values>, faults: &mut Faults) -> ProducerSettings {
     let mut merged = Merged::default();
-    merged.take(
-        worker,
-        |name| (!name.starts_with(PRODUCER)).then_some(name),
-        faults,
-    );
+    merged.take(worker, |name| (!name.starts_with(PRODUCER)).then_some(name), faults);
     merged.take(worker, |name| name.strip_prefix(PRODUCER), faults);
     if let Some(connector) = connector {
-        merged.take(
-            connector,
-            |name| name.strip_prefix(PRODUCER_OVERRIDE),
-            faults,
-        );
+        merged.take(connector, |name| name.strip_prefix(PRODUCER_OVERRIDE), faults);
     }
     // Signing in is the worker's affair unless the connector overrides some of it: one mistake is told once.
     let signs_in_alone = |values: &Values| {
-        let mut settings = values
-            .entries
-            .keys()
-            .filter_map(|name| name.strip_prefix(PRODUCER_OVERRIDE));
+        let mut settings = values.entries.keys().filter_map(|name| name.strip_prefix(PRODUCER_OVERRIDE));
         settings.any(|setting| setting.starts_with("sasl.") || setting == "security.protocol")
     };
     match connector {
@@ -94,19 +77,11 @@ pub(super) fn merge(
         Some(connector) if signs_in_alone(connector) => merged.check(connector, faults),
         Some(_) => {}
     }
-    let msk_iam = merged
-        .settings
-        .get("sasl.mechanism")
-        .is_some_and(|value| value.expose_secret() == MSK_IAM);
+    let msk_iam = merged.settings.get("sasl.mechanism").is_some_and(|value| value.expose_secret() == MSK_IAM);
     if msk_iam {
-        merged
-            .settings
-            .insert("sasl.mechanism", SecretString::from("OAUTHBEARER"));
+        merged.settings.insert("sasl.mechanism", SecretString::from("OAUTHBEARER"));
     }
-    ProducerSettings {
-        settings: merged.settings,
-        msk_iam,
-    }
+    ProducerSettings { settings: merged.settings, msk_iam }
 }
 
 /// The settings on their way, with what is known to be given but not yet known.
@@ -117,12 +92,7 @@ struct Merged {
 }
 
 impl Merged {
-    fn take<'v>(
-        &mut self,
-        values: &'v Values,
-        setting: impl Fn(&'v str) -> Option<&'v str>,
-        faults: &mut Faults,
-    ) {
+    fn take<'v>(&mut self, values: &'v Values, setting: impl Fn(&'v str) -> Option<&'v str>, faults: &mut Faults) {
         for (name, entry) in &values.entries {
             let Some((known, route)) = setting(name).and_then(route) else {
                 continue;
@@ -154,20 +124,12 @@ impl Merged {
         let mut blame = |key: &str, message: &str| faults.push(blamed.fault(key, message));
         let mechanism = self.get("sasl.mechanism");
         let protocol = self.get("security.protocol").map(str::to_ascii_uppercase);
-        let signs_in = protocol
-            .as_deref()
-            .is_some_and(|protocol| protocol.starts_with("SASL"));
+        let signs_in = protocol.as_deref().is_some_and(|protocol| protocol.starts_with("SASL"));
         if signs_in && self.lacks("sasl.mechanism") {
-            blame(
-                "sasl.mechanism",
-                "is required when security.protocol signs in with SASL",
-            );
+            blame("sasl.mechanism", "is required when security.protocol signs in with SASL");
         }
         if mechanism.is_some() && !signs_in && !self.pending.contains(&"security.protocol") {
-            blame(
-                "sasl.mechanism",
-                "has no effect unless security.protocol is SASL_SSL or SASL_PLAINTEXT",
-            );
+            blame("sasl.mechanism", "has no effect unless security.protocol is SASL_SSL or SASL_PLAINTEXT");
         }
         if mechanism == Some(MSK_IAM) && protocol.as_deref() == Some("SASL_PLAINTEXT") {
             blame("security.protocol", "must be SASL_SSL for AWS_MSK_IAM");

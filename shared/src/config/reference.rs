@@ -1,8 +1,6 @@
 //! The configuration reference, written from the definitions that the checks use.
 
-use super::connect::{
-    CLUSTER_ONLY, CONNECTOR_KEYS, REFUSED_IN_CONNECTOR, REFUSED_IN_WORKER, Refused, WORKER_KEYS,
-};
+use super::connect::{CLUSTER_ONLY, CONNECTOR_KEYS, REFUSED_IN_CONNECTOR, REFUSED_IN_WORKER, Refused, WORKER_KEYS};
 use super::converter::{self, CLASS_KEYS, SETTINGS};
 use super::key::{Fallback, Key, Scope, SourceKind};
 use super::{producer, topics};
@@ -27,20 +25,10 @@ pub fn reference(kinds: &[&SourceKind]) -> String {
     );
     page.refused(REFUSED_IN_WORKER);
     let cluster: Vec<String> = CLUSTER_ONLY.iter().map(|name| starred(name)).collect();
-    page.text(&format!(
-        "Accepted with a warning, because they are for a Connect cluster: {}.",
-        cluster.join(", ")
-    ));
+    page.text(&format!("Accepted with a warning, because they are for a Connect cluster: {}.", cluster.join(", ")));
     page.text("## Every connector's document");
-    page.text(
-        "`name` is required: it is the connector's identity, and its cursors are kept under it.",
-    );
-    page.keys(
-        CONNECTOR_KEYS
-            .iter()
-            .chain(CLASS_KEYS)
-            .chain([&topics::GROUPS_KEY]),
-    );
+    page.text("`name` is required: it is the connector's identity, and its cursors are kept under it.");
+    page.keys(CONNECTOR_KEYS.iter().chain(CLASS_KEYS).chain([&topics::GROUPS_KEY]));
     page.text("`producer.override.<setting>` overrides the worker's producer for one connector.");
     page.refused(REFUSED_IN_CONNECTOR);
     for kind in kinds {
@@ -71,20 +59,13 @@ fn placeholders(page: &mut Page) {
 
 fn source(page: &mut Page, kind: &SourceKind) {
     page.text(&format!("## {}", kind.title));
-    let classes: Vec<String> = [kind.name]
-        .iter()
-        .chain(kind.classes)
-        .map(|class| format!("`{class}`"))
-        .collect();
+    let classes: Vec<String> = [kind.name].iter().chain(kind.classes).map(|class| format!("`{class}`")).collect();
     page.text(&format!("`connector.class` is {}.", classes.join(" or ")));
     if let Some(what) = kind.not_yet {
         page.text(&format!("*{what}: not built yet.*"));
     }
     page.keys(kind.keys.iter().filter(|key| key.scope == Scope::Connector));
-    page.text(&format!(
-        "Per table, below `{}<alias>.`:",
-        kind.alias_prefix
-    ));
+    page.text(&format!("Per table, below `{}<alias>.`:", kind.alias_prefix));
     page.keys(kind.keys.iter().filter(|key| key.scope == Scope::Table));
 }
 
@@ -105,19 +86,11 @@ fn producers(page: &mut Page) {
     page.text("| setting | type | values |\n|---|---|---|");
     for key in producer::KNOWN {
         let values = key.kind.allowed().unwrap_or_default();
-        page.line(&format!(
-            "| `{}` | {} | {} |",
-            key.name,
-            key.kind.name(),
-            escaped(&values)
-        ));
+        page.line(&format!("| `{}` | {} | {} |", key.name, key.kind.name(), escaped(&values)));
     }
     page.text("Other names of the same settings, those of the Java client among them:\n\n| name | is translated to |\n|---|---|");
     for translation in producer::JAVA {
-        page.line(&format!(
-            "| `{}` | `{}` |",
-            translation.key.name, translation.to
-        ));
+        page.line(&format!("| `{}` | `{}` |", translation.key.name, translation.to));
     }
     page.refused(producer::REFUSED);
 }
@@ -158,13 +131,7 @@ impl Page {
                 doc.push_str(&format!(" *Not built yet: {}.*", not_yet.what));
             }
             let values = key.kind.allowed().unwrap_or_default();
-            let cells = [
-                format!("`{}`", key.name),
-                key.kind.name().to_owned(),
-                default,
-                escaped(&values),
-                escaped(&doc),
-            ];
+            let cells = [format!("`{}`", key.name), key.kind.name().to_owned(), default, escaped(&values), escaped(&doc)];
             self.line(&format!("| {} |", cells.join(" | ")));
         }
     }
@@ -173,34 +140,16 @@ impl Page {
     fn refused(&mut self, refused: &[Refused]) {
         self.text("Refused by name:\n\n| key | accepted only as | why |\n|---|---|---|");
         for refused in refused {
-            let harmless: Vec<String> = refused
-                .harmless
-                .iter()
-                .map(|value| {
-                    if value.is_empty() {
-                        "empty".to_owned()
-                    } else {
-                        format!("`{value}`")
-                    }
-                })
-                .collect();
-            self.line(&format!(
-                "| {} | {} | {} |",
-                starred(refused.name),
-                harmless.join(", "),
-                escaped(refused.why)
-            ));
+            let harmless: Vec<String> =
+                refused.harmless.iter().map(|value| if value.is_empty() { "empty".to_owned() } else { format!("`{value}`") }).collect();
+            self.line(&format!("| {} | {} | {} |", starred(refused.name), harmless.join(", "), escaped(refused.why)));
         }
     }
 }
 
 /// A name that stands for all that start so gets a star.
 fn starred(name: &str) -> String {
-    if name.ends_with('.') {
-        format!("`{name}*`")
-    } else {
-        format!("`{name}`")
-    }
+    if name.ends_with('.') { format!("`{name}*`") } else { format!("`{name}`") }
 }
 
 /// A bar would end the cell.

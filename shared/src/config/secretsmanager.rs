@@ -19,59 +19,35 @@ pub struct SecretsManager {
 impl SecretsManager {
     /// Reads with a client of this configuration.
     pub fn new(config: &aws_config::SdkConfig) -> SecretsManager {
-        SecretsManager {
-            client: Client::new(config),
-        }
+        SecretsManager { client: Client::new(config) }
     }
 }
 
 #[async_trait]
 impl SecretFetch for SecretsManager {
     async fn fetch(&self, id: &str) -> Result<SecretString, FetchError> {
-        let answer = self
-            .client
-            .get_secret_value()
-            .secret_id(id)
-            .send()
-            .await
-            .map_err(|error| told(&error))?;
+        let answer = self.client.get_secret_value().secret_id(id).send().await.map_err(|error| told(&error))?;
         match answer.secret_string {
             Some(text) => Ok(SecretString::from(text)),
-            None => Err(FetchError {
-                message: "the secret is binary; store it as text".into(),
-                transient: false,
-            }),
+            None => Err(FetchError { message: "the secret is binary; store it as text".into(), transient: false }),
         }
     }
 }
 
 /// What went wrong, with what to do about it. No variant of the SDK's error carries the secret.
 fn told(error: &SdkError<GetSecretValueError>) -> FetchError {
-    let permanent = |message: String| FetchError {
-        message,
-        transient: false,
-    };
+    let permanent = |message: String| FetchError { message, transient: false };
     match error.as_service_error() {
-        Some(GetSecretValueError::ResourceNotFoundException(_)) => permanent(
-            "there is no such secret in this account and region, or it has no current version"
-                .into(),
-        ),
-        Some(GetSecretValueError::DecryptionFailure(_)) => {
-            permanent("the secret cannot be decrypted; allow kms:Decrypt on its key".into())
+        Some(GetSecretValueError::ResourceNotFoundException(_)) => {
+            permanent("there is no such secret in this account and region, or it has no current version".into())
         }
-        Some(
-            GetSecretValueError::InvalidParameterException(_)
-            | GetSecretValueError::InvalidRequestException(_),
-        ) => permanent(format!(
-            "the secret cannot be read: {}",
-            DisplayErrorContext(error)
-        )),
+        Some(GetSecretValueError::DecryptionFailure(_)) => permanent("the secret cannot be decrypted; allow kms:Decrypt on its key".into()),
+        Some(GetSecretValueError::InvalidParameterException(_) | GetSecretValueError::InvalidRequestException(_)) => {
+            permanent(format!("the secret cannot be read: {}", DisplayErrorContext(error)))
+        }
         Some(service) if service.meta().code() == Some("AccessDeniedException") => {
             permanent("access is denied; allow secretsmanager:GetSecretValue on the secret".into())
         }
-        _ => FetchError {
-            message: format!("the secret cannot be read: {}", DisplayErrorContext(error)),
-            transient: true,
-        },
+        _ => FetchError { message: format!("the secret cannot be read: {}", DisplayErrorContext(error)), transient: true },
     }
 }

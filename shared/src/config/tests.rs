@@ -62,10 +62,7 @@ impl Dir {
                 map.insert((*key).into(), (*value).into());
             }
         }
-        self.with(
-            &format!("connectors/{name}.json"),
-            serde_json::to_vec(&map).unwrap(),
-        )
+        self.with(&format!("connectors/{name}.json"), serde_json::to_vec(&map).unwrap())
     }
 
     pub(super) fn load(&self) -> Result<Documents, Faults> {
@@ -81,11 +78,7 @@ impl Dir {
         let faults = self.load().expect_err("the documents are at fault").faults;
         assert_eq!(faults.len(), 1, "{faults:#?}");
         let fault = faults[0].clone();
-        (
-            fault.key.unwrap_or_default(),
-            fault.value,
-            format!("{} | {}", fault.message, fault.allowed.unwrap_or_default()),
-        )
+        (fault.key.unwrap_or_default(), fault.value, format!("{} | {}", fault.message, fault.allowed.unwrap_or_default()))
     }
 }
 

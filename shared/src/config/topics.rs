@@ -23,108 +23,55 @@ const DEFAULT: &str = "default";
 /// The key that lists the other groups.
 pub(super) const GROUPS: &str = "topic.creation.groups";
 
-const COUNT: Kind = Kind::Integer {
-    min: -1,
-    max: 32_767,
-    unit: "",
-};
+const COUNT: Kind = Kind::Integer { min: -1, max: 32_767, unit: "" };
 
 /// The keys of a group.
 pub(super) static GROUP_KEYS: &[Key] = &[
-    Key::new(
-        "replication.factor",
-        COUNT,
-        "How many replicas a created topic has; -1 for the broker's default.",
-    )
-    .scope(Scope::Group),
-    Key::new(
-        "partitions",
-        COUNT,
-        "How many partitions a created topic has; -1 for the broker's default.",
-    )
-    .scope(Scope::Group),
-    Key::new(
-        "include",
-        Kind::Text,
-        "Patterns of the topics that the group claims; not for the group `default`.",
-    )
-    .scope(Scope::Group),
-    Key::new(
-        "exclude",
-        Kind::Text,
-        "Patterns of topics that the group does not claim after all.",
-    )
-    .scope(Scope::Group),
+    Key::new("replication.factor", COUNT, "How many replicas a created topic has; -1 for the broker's default.").scope(Scope::Group),
+    Key::new("partitions", COUNT, "How many partitions a created topic has; -1 for the broker's default.").scope(Scope::Group),
+    Key::new("include", Kind::Text, "Patterns of the topics that the group claims; not for the group `default`.").scope(Scope::Group),
+    Key::new("exclude", Kind::Text, "Patterns of topics that the group does not claim after all.").scope(Scope::Group),
 ];
 
 /// Any other setting of a topic is handed to the broker, which knows its topics best.
-pub(super) static TOPIC_SETTING: Key = Key::new(
-    "*",
-    Kind::Text,
-    "Any setting of a topic, such as cleanup.policy, as the broker knows it.",
-)
-.scope(Scope::Group);
+pub(super) static TOPIC_SETTING: Key =
+    Key::new("*", Kind::Text, "Any setting of a topic, such as cleanup.policy, as the broker knows it.").scope(Scope::Group);
 
 /// The list of groups.
-pub(super) static GROUPS_KEY: Key = Key::new(
-    GROUPS,
-    Kind::Aliases,
-    "Groups of topics with settings of their own, besides `default`.",
-)
-.structural();
+pub(super) static GROUPS_KEY: Key =
+    Key::new(GROUPS, Kind::Aliases, "Groups of topics with settings of their own, besides `default`.").structural();
 
 /// The definition of a key below `topic.creation.<group>.`.
 pub(super) fn definition(setting: &str) -> &'static Key {
-    GROUP_KEYS
-        .iter()
-        .find(|key| key.name == setting)
-        .unwrap_or(&TOPIC_SETTING)
+    GROUP_KEYS.iter().find(|key| key.name == setting).unwrap_or(&TOPIC_SETTING)
 }
 
 /// Splits the rest of a key after `topic.creation.` into group and setting.
 pub(super) fn split(rest: &str) -> Option<(&str, &str)> {
-    rest.split_once('.')
-        .filter(|(group, setting)| !group.is_empty() && !setting.is_empty())
+    rest.split_once('.').filter(|(group, setting)| !group.is_empty() && !setting.is_empty())
 }
 
 /// The groups that a document lists, `default` first.
 fn groups(values: &Values) -> Vec<String> {
-    let listed = values
-        .text(GROUPS)
-        .and_then(|text| super::kind::aliases(text).ok())
-        .unwrap_or_default();
+    let listed = values.text(GROUPS).and_then(|text| super::kind::aliases(text).ok()).unwrap_or_default();
     std::iter::once(DEFAULT.to_owned()).chain(listed).collect()
 }
 
 /// Checks what needs several keys: that groups are listed, and whole.
 pub(super) fn check(values: &Values, faults: &mut Faults) {
     let groups = groups(values);
-    let used = values
-        .entries
-        .keys()
-        .filter(|key| *key != GROUPS)
-        .filter_map(|key| key.strip_prefix(TOPIC_CREATION));
+    let used = values.entries.keys().filter(|key| *key != GROUPS).filter_map(|key| key.strip_prefix(TOPIC_CREATION));
     for rest in used {
         let Some((group, setting)) = split(rest) else {
             continue;
         };
         let key = format!("{TOPIC_CREATION}{rest}");
         if !groups.iter().any(|known| known == group) {
-            faults.push(values.fault(
-                &key,
-                format!("belongs to a group that {GROUPS} does not list"),
-            ));
+            faults.push(values.fault(&key, format!("belongs to a group that {GROUPS} does not list")));
         } else if group == DEFAULT && (setting == "include" || setting == "exclude") {
-            faults.push(values.fault(
-                &key,
-                "is not for the group `default`, which claims every topic that is left",
-            ));
-        } else if values.integer(&key) == Some(0) && definition(setting).name != TOPIC_SETTING.name
-        {
-            faults.push(values.fault(
-                &key,
-                "is 0; a topic has at least one, and -1 means the broker's default",
-            ));
+            faults.push(values.fault(&key, "is not for the group `default`, which claims every topic that is left"));
+        } else if values.integer(&key) == Some(0) && definition(setting).name != TOPIC_SETTING.name {
+            faults.push(values.fault(&key, "is 0; a topic has at least one, and -1 means the broker's default"));
         }
     }
     for group in &groups {
@@ -136,10 +83,7 @@ pub(super) fn check(values: &Values, faults: &mut Faults) {
             (true, false) => &[],
             (false, _) => &["include"],
         };
-        for setting in needed
-            .iter()
-            .filter(|setting| !values.is_set(&key(setting)))
-        {
+        for setting in needed.iter().filter(|setting| !values.is_set(&key(setting))) {
             faults.push(values.fault(&key(setting), "is required for this group"));
         }
     }
@@ -163,11 +107,7 @@ fn default_group(values: &Values) -> Option<TopicSettings> {
         .filter(|(_, entry)| entry.key.name == TOPIC_SETTING.name)
         .filter_map(|(name, entry)| Some((name.to_owned(), entry.text()?.to_owned())))
         .collect();
-    Some(TopicSettings {
-        replication_factor: count("replication.factor")?,
-        partitions: count("partitions")?,
-        config,
-    })
+    Some(TopicSettings { replication_factor: count("replication.factor")?, partitions: count("partitions")?, config })
 }
 
 /// Groups other than `default` are accepted and not built yet.

@@ -73,9 +73,7 @@ impl Entry {
         match &self.content {
             Content::Plain(text) => shown_text(self.key.kind, text),
             Content::Secret(_) | Content::Invalid => None,
-            Content::Pending(template) | Content::Resolved(_, template) => {
-                Some(template.source().to_owned())
-            }
+            Content::Pending(template) | Content::Resolved(_, template) => Some(template.source().to_owned()),
         }
     }
 }
@@ -144,9 +142,7 @@ impl Values {
 
     /// Whether the value still waits for a placeholder to be looked up.
     pub fn is_pending(&self, key: &str) -> bool {
-        self.entries
-            .get(key)
-            .is_some_and(|entry| matches!(entry.content, Content::Pending(_)))
+        self.entries.get(key).is_some_and(|entry| matches!(entry.content, Content::Pending(_)))
     }
 
     /// The value as it may be shown in a message; `None` for a secret and for an absent key.
@@ -162,10 +158,7 @@ impl Values {
 
     /// A fault of this document that no key of it is to blame for.
     pub fn fault_of_file(&self, message: impl Into<String>) -> Fault {
-        Fault {
-            connector: self.connector.clone(),
-            ..Fault::of_file(self.file.clone(), message)
-        }
+        Fault { connector: self.connector.clone(), ..Fault::of_file(self.file.clone(), message) }
     }
 
     /// Every placeholder of the document with the key that uses it.
@@ -173,11 +166,7 @@ impl Values {
         self.entries
             .iter()
             .filter_map(|(name, entry)| Some((name.as_str(), entry.template()?)))
-            .flat_map(|(name, template)| {
-                template
-                    .references()
-                    .map(move |reference| (name, reference))
-            })
+            .flat_map(|(name, template)| template.references().map(move |reference| (name, reference)))
     }
 
     /// Checks again what could only be checked now that the placeholders are looked up.
@@ -186,11 +175,7 @@ impl Values {
             let (Content::Resolved(text, _), true) = (&entry.content, entry.given) else {
                 continue;
             };
-            if let Err(message) = entry
-                .key
-                .kind
-                .check(entry.key.kind.tidy(text.expose_secret()))
-            {
+            if let Err(message) = entry.key.kind.check(entry.key.kind.tidy(text.expose_secret())) {
                 let mut fault = self.fault(name, message);
                 fault.allowed = entry.key.kind.allowed();
                 faults.push(fault);
@@ -203,10 +188,7 @@ impl fmt::Debug for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
         for (name, entry) in &self.entries {
-            map.entry(
-                name,
-                &entry.shown().unwrap_or_else(|| "[secret]".to_owned()),
-            );
+            map.entry(name, &entry.shown().unwrap_or_else(|| "[secret]".to_owned()));
         }
         map.finish()
     }
@@ -224,10 +206,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader of these values.
     pub fn new(values: &'a Values) -> Reader<'a> {
-        Reader {
-            values,
-            faults: Faults::default(),
-        }
+        Reader { values, faults: Faults::default() }
     }
 
     /// The struct, unless something could not be read.
@@ -238,10 +217,7 @@ impl<'a> Reader<'a> {
     /// A text that may be absent.
     pub fn optional(&mut self, key: &str) -> Option<String> {
         if self.values.is_pending(key) {
-            self.faults.push(
-                self.values
-                    .fault(key, "is a placeholder that has not been looked up"),
-            );
+            self.faults.push(self.values.fault(key, "is a placeholder that has not been looked up"));
         }
         self.values.text(key).map(str::to_owned)
     }
@@ -253,8 +229,7 @@ impl<'a> Reader<'a> {
 
     /// A text that must be there.
     pub fn text(&mut self, key: &str) -> String {
-        self.required(key, |text| Some(text.to_owned()))
-            .unwrap_or_default()
+        self.required(key, |text| Some(text.to_owned())).unwrap_or_default()
     }
 
     /// A secret that must be there.
@@ -264,8 +239,7 @@ impl<'a> Reader<'a> {
 
     /// A whole number.
     pub fn integer<T: TryFrom<i64> + Default>(&mut self, key: &str) -> T {
-        self.required(key, |text| T::try_from(text.parse::<i64>().ok()?).ok())
-            .unwrap_or_default()
+        self.required(key, |text| T::try_from(text.parse::<i64>().ok()?).ok()).unwrap_or_default()
     }
 
     /// A whole number that may be absent.
@@ -296,30 +270,22 @@ impl<'a> Reader<'a> {
 
     /// A point in time; the epoch after a fault.
     pub fn timestamp(&mut self, key: &str) -> Timestamp {
-        self.required(key, |text| kind::timestamp(text).ok())
-            .unwrap_or(Timestamp::UNIX_EPOCH)
+        self.required(key, |text| kind::timestamp(text).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     /// An address; a neutral one after a fault.
     pub fn url(&mut self, key: &str) -> Url {
-        self.required(key, |text| kind::url(text).ok())
-            .unwrap_or_else(kind::neutral_url)
+        self.required(key, |text| kind::url(text).ok()).unwrap_or_else(kind::neutral_url)
     }
 
     /// An address that may be absent.
     pub fn optional_url(&mut self, key: &str) -> Option<Url> {
-        self.values
-            .is_set(key)
-            .then(|| self.required(key, |text| kind::url(text).ok()))
-            .flatten()
+        self.values.is_set(key).then(|| self.required(key, |text| kind::url(text).ok())).flatten()
     }
 
     /// An endpoint that may be absent.
     pub fn optional_endpoint(&mut self, key: &str) -> Option<Url> {
-        self.values
-            .is_set(key)
-            .then(|| self.required(key, |text| kind::endpoint(text).ok()))
-            .flatten()
+        self.values.is_set(key).then(|| self.required(key, |text| kind::endpoint(text).ok())).flatten()
     }
 
     /// A value of a source's own type; `None` after a fault.
@@ -334,10 +300,7 @@ impl<'a> Reader<'a> {
         }
         let value = self.values.text(key).and_then(read);
         if value.is_none() {
-            self.faults.push(
-                self.values
-                    .fault(key, "cannot be read as what its key asks for"),
-            );
+            self.faults.push(self.values.fault(key, "cannot be read as what its key asks for"));
         }
         value
     }

@@ -37,10 +37,8 @@ impl Shape {
 
     /// The headers of rows that were read at `extracted_at_ms`, in epoch milliseconds; shared by a page.
     pub fn headers(&self, extracted_at_ms: i64) -> Arc<[(String, String)]> {
-        let own = [
-            (self.extracted_at.to_owned(), extracted_at_ms.to_string()),
-            (self.schema_mode.0.to_owned(), self.schema_mode.1.to_owned()),
-        ];
+        let own =
+            [(self.extracted_at.to_owned(), extracted_at_ms.to_string()), (self.schema_mode.0.to_owned(), self.schema_mode.1.to_owned())];
         self.headers.iter().cloned().chain(own).collect()
     }
 

@@ -44,7 +44,9 @@ impl NotBegun {
             Self::Refused(Refusal::Leased { until_ms: i64::MAX }) => {
                 (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: another process sweeps it now"))
             }
-            Self::Refused(refusal @ Refusal::Leased { .. }) => (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: {refusal}")),
+            Self::Refused(refusal @ Refusal::Leased { .. }) => {
+                (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: {refusal}"))
+            }
             Self::Refused(refusal @ Refusal::NotDue { .. }) => (Outcome::Skipped, "Sweep.NotDue".to_owned(), format!("{table}: {refusal}")),
             Self::Refused(refusal) => (Outcome::Failed, "Cursor.Conflict".to_owned(), format!("{table}: {refusal}")),
         };
@@ -133,4 +135,3 @@ pub(super) async fn write(engine: &Engine, key: &Key, change: Change) -> Result<
         }
     }
 }
-

@@ -72,16 +72,7 @@ pub enum Effect<C> {
 
 impl<C: Clone> Default for Pipeline<C> {
     fn default() -> Self {
-        Self {
-            next: 1,
-            fetching: false,
-            closed: false,
-            failed: false,
-            fenced: false,
-            waiting: None,
-            sent: VecDeque::new(),
-            committing: 0,
-        }
+        Self { next: 1, fetching: false, closed: false, failed: false, fenced: false, waiting: None, sent: VecDeque::new(), committing: 0 }
     }
 }
 
@@ -262,7 +253,8 @@ mod tests {
 
     #[test]
     fn after_a_refused_commit_nothing_is_sent_or_committed() {
-        let (mut pipeline, _) = after(&[Event::Fetched(1), Event::Fetched(2), Event::Fetched(3), Event::Acked(1), Event::Fenced, Event::Acked(2)]);
+        let (mut pipeline, _) =
+            after(&[Event::Fetched(1), Event::Fetched(2), Event::Fetched(3), Event::Acked(1), Event::Fenced, Event::Acked(2)]);
         assert_eq!(effects(&mut pipeline), []);
         assert!(pipeline.is_done() && pipeline.is_fenced() && pipeline.remainder().is_empty());
     }

@@ -495,12 +495,9 @@ impl<'a> Sweep<'a> {
     fn standing(&self) -> Standing {
         match &self.failure {
             Some(failure) if failure.scope == Scope::Instance => self.item.standing.clone(),
-            Some(failure) if failure.retry == Retry::Never => Standing::Parked(Parked::after(
-                &self.item.standing,
-                &failure.code,
-                failure.message.clone(),
-                self.engine.host.now_ms(),
-            )),
+            Some(failure) if failure.retry == Retry::Never => {
+                Standing::Parked(Parked::after(&self.item.standing, &failure.code, failure.message.clone(), self.engine.host.now_ms()))
+            }
             Some(_) => self.item.standing.clone(),
             None => Standing::Active,
         }
@@ -521,7 +518,9 @@ fn lease_lost(report: &TableReport, error: WriteError) -> Failure {
         WriteError::Refused(refusal) => Failure::new(
             "Cursor.Conflict",
             Retry::NextTick,
-            format!("{table}: the cursor was not moved: {refusal}. Another sweep or an operator took over; the next tick goes on from the stored cursor"),
+            format!(
+                "{table}: the cursor was not moved: {refusal}. Another sweep or an operator took over; the next tick goes on from the stored cursor"
+            ),
         ),
         WriteError::Store(error) => {
             let failure = Failure::from(error);

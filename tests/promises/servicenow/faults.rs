@@ -64,20 +64,35 @@ async fn a_passing_fault_in_the_middle_of_a_backfill_is_not_even_noticed() {
 
 #[tokio::test]
 async fn a_fault_that_stays_says_what_happened_and_the_next_run_goes_on_where_it_struck() {
-    let status = |status, body: Option<&str>| Effect::Status { status, body: body.map(str::to_owned), content_type: None, headers: Default::default() };
+    let status = |status, body: Option<&str>| Effect::Status {
+        status,
+        body: body.map(str::to_owned),
+        content_type: None,
+        headers: Default::default(),
+    };
     for (effect, outcome, code, words) in [
         (status(503, None), Outcome::Failed, "Source.Unavailable", "next tick"),
         (status(500, None), Outcome::Failed, "Source.Unavailable", "500"),
         (status(403, None), Outcome::Parked, "Source.Forbidden", "read access"),
         (status(404, None), Outcome::Parked, "Source.TableMissing", "name key"),
-        (status(400, Some(r#"{"error":{"message":"Invalid table incident","detail":null},"status":"failure"}"#)), Outcome::Parked, "Source.TableMissing", "Invalid table incident"),
+        (
+            status(400, Some(r#"{"error":{"message":"Invalid table incident","detail":null},"status":"failure"}"#)),
+            Outcome::Parked,
+            "Source.TableMissing",
+            "Invalid table incident",
+        ),
         (status(414, None), Outcome::Parked, "Source.UrlTooLong", "characters"),
         (Effect::MalformedJson, Outcome::Failed, "Source.Malformed", "Nothing of it was used"),
         (Effect::CutBody { after: 100 }, Outcome::Failed, "Source.Malformed", "cut"),
         (Effect::EmptyBody, Outcome::Failed, "Source.Malformed", "empty"),
         (Effect::Accepted { body: "{}".to_owned() }, Outcome::Failed, "Source.Unavailable", "202"),
         (Effect::Html { page: HtmlPage::Hibernating }, Outcome::Failed, "Source.NotData", "Instance Hibernating"),
-        (Effect::Redirect { location: "https://elsewhere.example/login?t=1".to_owned(), status: None }, Outcome::Parked, "Source.Redirected", "https://elsewhere.example/login"),
+        (
+            Effect::Redirect { location: "https://elsewhere.example/login?t=1".to_owned(), status: None },
+            Outcome::Parked,
+            "Source.Redirected",
+            "https://elsewhere.example/login",
+        ),
         (Effect::PredicateIgnored, Outcome::Parked, "Source.PredicateIgnored", "query_range"),
         (Effect::OrderIgnored, Outcome::Parked, "Source.OutOfOrder", "ORDERBY"),
         (Effect::RowsRepeated { rows: 2 }, Outcome::Parked, "Source.PredicateIgnored", "sysparm_limit"),
@@ -183,12 +198,9 @@ async fn a_token_that_dies_in_the_middle_of_a_run_is_replaced_once() {
     let mut laptop = Laptop::new().with("snow.source.batch.size", 10);
     laptop.api = TableApi::start_with(([127, 0, 0, 1], 0).into(), settings, credentials).expect("the simulator");
     let url = laptop.api.url();
-    for (key, value) in [
-        ("snow.url", url.as_str()),
-        ("snow.auth.type", "oauth2"),
-        ("snow.oauth.client.id", "cid"),
-        ("snow.oauth.client.secret", "csecret"),
-    ] {
+    for (key, value) in
+        [("snow.url", url.as_str()), ("snow.auth.type", "oauth2"), ("snow.oauth.client.id", "cid"), ("snow.oauth.client.secret", "csecret")]
+    {
         laptop.set(key, value);
     }
     laptop.generate(100, 3);

@@ -1,6 +1,7 @@
 //! What a record looks like.
 
 use serde_json::{Value, json};
+use tablesweep::host::Host;
 use tablesweep::sweep::Outcome;
 
 use crate::laptop::{Laptop, Line};
@@ -61,7 +62,7 @@ async fn real_rows_arrive_with_display_values_and_a_raw_cursor() {
 async fn a_record_has_key_timestamp_and_the_five_headers() {
     let laptop = Laptop::new();
     laptop.generate(1, 1);
-    let before = i64::try_from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("now").as_millis()).expect("now");
+    let before = Host::system().now_ms();
     laptop.sweep().await;
     let line = &laptop.lines()[0];
     assert_eq!((line.topic.as_str(), line.key.as_str()), ("snow.incident", line.value["sys_id"].as_str().expect("an id")));

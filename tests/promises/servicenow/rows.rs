@@ -83,7 +83,8 @@ async fn an_idle_table_of_any_shape_delivers_nothing_again_in_a_hundred_ticks() 
             assert_eq!((idle.rows, idle.outcome), (0, Outcome::CaughtUp), "{rows} rows, {per_second} per second");
         }
         let (mut all, mut expected) = (laptop.versions(), laptop.expected());
-        (all.sort(), expected.sort());
+        all.sort();
+        expected.sort();
         assert_eq!(all, expected);
     }
 }
@@ -141,7 +142,8 @@ async fn the_servers_collation_decides_the_order_of_ids() {
     let report = laptop.sweep().await;
     assert_eq!(report.outcome, Outcome::CaughtUp, "{report:?}");
     let (mut all, mut expected) = (laptop.versions(), laptop.expected());
-    (all.sort(), expected.sort());
+    all.sort();
+    expected.sort();
     assert_eq!(all, expected);
 }
 
@@ -170,7 +172,11 @@ async fn a_query_with_several_branches_reads_no_branch_again() {
     let laptop = Laptop::new().with("snow.source.batch.size", 7).with("snow.table.inc.query", "active=true^NQpriority=1^ORpriority=2^EQ");
     let row = |n: usize| {
         let active = if n.is_multiple_of(2) { "true" } else { "false" };
-        Fields::from([("active", active.to_owned()), ("priority", (n % 5).to_string()), ("sys_updated_on", format!("2026-02-01 00:00:{:02}", n / 2))])
+        Fields::from([
+            ("active", active.to_owned()),
+            ("priority", (n % 5).to_string()),
+            ("sys_updated_on", format!("2026-02-01 00:00:{:02}", n / 2)),
+        ])
     };
     laptop.api.load("incident", (0..100).map(row).collect()).expect("rows");
     let report = laptop.sweep().await;
@@ -193,7 +199,8 @@ async fn the_table_grows_faster_than_it_is_read_and_the_sweep_ends_all_the_same(
     laptop.sweep().await;
     laptop.sweep().await;
     let (mut all, mut expected) = (laptop.versions(), laptop.expected());
-    (all.sort(), expected.sort());
+    all.sort();
+    expected.sort();
     assert_eq!(all, expected);
 }
 

@@ -1,9 +1,7 @@
 //! Checking a connector's document.
 
 use super::draft::{Draft, converter_role, raw_text};
-use crate::config::connect::{
-    self, CLASS, CONNECTOR_KEYS, PRODUCER_OVERRIDE, REFUSED_IN_CONNECTOR, TASKS_MAX, TOPIC_CREATION,
-};
+use crate::config::connect::{self, CLASS, CONNECTOR_KEYS, PRODUCER_OVERRIDE, REFUSED_IN_CONNECTOR, TASKS_MAX, TOPIC_CREATION};
 use crate::config::converter::{self, CLASS_KEYS, Role};
 use crate::config::document::Raw;
 use crate::config::fault::Faults;
@@ -15,22 +13,12 @@ use crate::config::{Connector, Env, SourceKind, Worker, kind, producer, topics};
 const LONGEST_NAME: usize = 200;
 
 /// Checks a document. What comes out is only used when there was no fault in any document.
-pub(super) fn check(
-    raw: Raw,
-    worker: &Worker,
-    kinds: &[&'static SourceKind],
-    env: Env<'_>,
-    faults: &mut Faults,
-) -> Option<Connector> {
+pub(super) fn check(raw: Raw, worker: &Worker, kinds: &[&'static SourceKind], env: Env<'_>, faults: &mut Faults) -> Option<Connector> {
     let mut draft = Draft::new(&raw, raw.name.as_deref(), faults);
     check_name(&mut draft, raw.name.as_deref());
     let kind = source(&mut draft, raw_text(&raw, CLASS), kinds);
     let aliases = kind.map(|kind| aliases(&raw, kind)).unwrap_or_default();
-    let place = Place {
-        raw: &raw,
-        kind,
-        aliases: &aliases,
-    };
+    let place = Place { raw: &raw, kind, aliases: &aliases };
     for (name, text) in &raw.entries {
         place.take(&mut draft, name, text);
     }
@@ -44,11 +32,7 @@ pub(super) fn check(
     values.aliases = aliases;
     converter::check(&values, faults);
     topics::check(&values, faults);
-    if values
-        .entries
-        .keys()
-        .any(|name| name.starts_with(PRODUCER_OVERRIDE))
-    {
+    if values.entries.keys().any(|name| name.starts_with(PRODUCER_OVERRIDE)) {
         producer::merge(&worker.values, Some(&values), faults);
     }
     let kind = kind?;
@@ -57,9 +41,7 @@ pub(super) fn check(
         name: raw.name?,
         file: raw.file,
         kind,
-        tasks_max: values
-            .integer(TASKS_MAX)
-            .and_then(|tasks| u32::try_from(tasks).ok())?,
+        tasks_max: values.integer(TASKS_MAX).and_then(|tasks| u32::try_from(tasks).ok())?,
         key_converter: converter::choose(Role::Key, &values, &worker.values),
         value_converter: converter::choose(Role::Value, &values, &worker.values),
         values,
@@ -70,55 +52,28 @@ pub(super) fn check(
 fn check_name(draft: &mut Draft<'_>, name: Option<&str>) {
     let message = match name {
         None => "is required",
-        Some(name) if name.contains("${") => {
-            "is an identity, so it cannot come from a placeholder; write the name"
-        }
-        Some(name) if name.is_empty() || name.len() > LONGEST_NAME => {
-            "is empty or longer than 200 bytes"
-        }
-        Some(name)
-            if name.starts_with('@')
-                || name.contains(['#', '/'])
-                || name.chars().any(char::is_control) =>
-        {
+        Some(name) if name.contains("${") => "is an identity, so it cannot come from a placeholder; write the name",
+        Some(name) if name.is_empty() || name.len() > LONGEST_NAME => "is empty or longer than 200 bytes",
+        Some(name) if name.starts_with('@') || name.contains(['#', '/']) || name.chars().any(char::is_control) => {
             "contains a character that names of cursors use (#, /, a leading @) or that cannot be printed"
         }
         Some(name) if name.trim() != name => "has blanks around it",
         Some(_) => return,
     };
-    let fault = draft
-        .values
-        .fault_of_file(message)
-        .at("name")
-        .given(name.map(str::to_owned));
+    let fault = draft.values.fault_of_file(message).at("name").given(name.map(str::to_owned));
     draft.faults.push(fault);
 }
 
 /// The source that a document chooses. That none is given is told with the other required keys.
-fn source(
-    draft: &mut Draft<'_>,
-    class: Option<&str>,
-    kinds: &[&'static SourceKind],
-) -> Option<&'static SourceKind> {
+fn source(draft: &mut Draft<'_>, class: Option<&str>, kinds: &[&'static SourceKind]) -> Option<&'static SourceKind> {
     // A placeholder is refused where the key is taken.
     let class = class.filter(|class| !class.contains("${"))?;
     let kind = kinds.iter().find(|kind| kind.answers_to(class)).copied();
     if kind.is_none() {
-        let names: Vec<&str> = kinds
-            .iter()
-            .flat_map(|kind| [kind.name].into_iter().chain(kind.classes.iter().copied()))
-            .collect();
-        let hint = nearest(class, names.iter().copied())
-            .map_or_else(String::new, |near| format!("; did you mean {near}?"));
-        let fault = draft
-            .values
-            .fault_of_file(format!("is no source that is known here{hint}"));
-        draft.faults.push(
-            fault
-                .at(CLASS)
-                .given(Some(class.to_owned()))
-                .allowing(names.join(", ")),
-        );
+        let names: Vec<&str> = kinds.iter().flat_map(|kind| [kind.name].into_iter().chain(kind.classes.iter().copied())).collect();
+        let hint = nearest(class, names.iter().copied()).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let fault = draft.values.fault_of_file(format!("is no source that is known here{hint}"));
+        draft.faults.push(fault.at(CLASS).given(Some(class.to_owned())).allowing(names.join(", ")));
     }
     kind
 }
@@ -127,10 +82,7 @@ fn source(
 fn aliases(raw: &Raw, kind: &SourceKind) -> Vec<String> {
     let listed = raw_text(raw, kind.tables_key).and_then(|text| kind::aliases(text).ok());
     let mut aliases = listed.unwrap_or_else(|| {
-        let mentioned = raw
-            .entries
-            .iter()
-            .filter_map(|(name, _)| name.strip_prefix(kind.alias_prefix)?.split_once('.'));
+        let mentioned = raw.entries.iter().filter_map(|(name, _)| name.strip_prefix(kind.alias_prefix)?.split_once('.'));
         mentioned.map(|(alias, _)| alias.to_owned()).collect()
     });
     aliases.sort();
@@ -173,38 +125,19 @@ impl Place<'_> {
             draft.refuse(name, refused, text);
         } else if let Some(kind) = self.kind {
             // Without a source, what is unknown may well be one of its keys: then only the class is at fault.
-            match name
-                .strip_prefix(kind.alias_prefix)
-                .and_then(|rest| rest.split_once('.'))
-            {
-                Some((alias, setting)) => {
-                    self.take_table_key(draft, kind, name, (alias, setting), text)
-                }
+            match name.strip_prefix(kind.alias_prefix).and_then(|rest| rest.split_once('.')) {
+                Some((alias, setting)) => self.take_table_key(draft, kind, name, (alias, setting), text),
                 None => draft.unknown(name, self.candidates(kind).iter().map(String::as_str)),
             }
         }
     }
 
-    fn take_table_key(
-        &self,
-        draft: &mut Draft<'_>,
-        kind: &'static SourceKind,
-        name: &str,
-        (alias, setting): (&str, &str),
-        text: &str,
-    ) {
+    fn take_table_key(&self, draft: &mut Draft<'_>, kind: &'static SourceKind, name: &str, (alias, setting): (&str, &str), text: &str) {
         if !self.aliases.iter().any(|known| known == alias) {
-            let hint = nearest(alias, self.aliases.iter().map(String::as_str))
-                .map_or_else(String::new, |near| format!("; did you mean {near}?"));
-            let message = format!(
-                "is of the alias {alias}, which {} does not list{hint}",
-                kind.tables_key
-            );
-            let fault = draft
-                .values
-                .fault_of_file(message)
-                .at(name)
-                .allowing(self.aliases.join(", "));
+            let hint =
+                nearest(alias, self.aliases.iter().map(String::as_str)).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let message = format!("is of the alias {alias}, which {} does not list{hint}", kind.tables_key);
+            let fault = draft.values.fault_of_file(message).at(name).allowing(self.aliases.join(", "));
             return draft.faults.push(fault);
         }
         match kind.key(Scope::Table, setting) {
@@ -216,10 +149,10 @@ impl Place<'_> {
     /// Every key that the document could have meant.
     fn candidates(&self, kind: &SourceKind) -> Vec<String> {
         let of_kind = |scope| kind.keys.iter().filter(move |key| key.scope == scope);
-        let of_tables = self.aliases.iter().flat_map(|alias| {
-            of_kind(Scope::Table)
-                .map(move |key| format!("{}{alias}.{}", kind.alias_prefix, key.name))
-        });
+        let of_tables = self
+            .aliases
+            .iter()
+            .flat_map(|alias| of_kind(Scope::Table).map(move |key| format!("{}{alias}.{}", kind.alias_prefix, key.name)));
         let of_producer = producer::names().map(|name| format!("{PRODUCER_OVERRIDE}{name}"));
         framework_keys()
             .chain(of_kind(Scope::Connector))
@@ -233,8 +166,5 @@ impl Place<'_> {
 
 /// The keys that a connector of any source has.
 fn framework_keys() -> impl Iterator<Item = &'static Key> {
-    CONNECTOR_KEYS
-        .iter()
-        .chain(CLASS_KEYS)
-        .chain([&topics::GROUPS_KEY])
+    CONNECTOR_KEYS.iter().chain(CLASS_KEYS).chain([&topics::GROUPS_KEY])
 }

@@ -19,33 +19,18 @@ pub(super) struct Draft<'f> {
 
 impl<'f> Draft<'f> {
     pub(super) fn new(raw: &Raw, connector: Option<&str>, faults: &'f mut Faults) -> Draft<'f> {
-        Draft {
-            values: Values::new(&raw.file, connector),
-            faults,
-        }
+        Draft { values: Values::new(&raw.file, connector), faults }
     }
 
     /// Takes a value of a known key: a placeholder as it is, anything else if its type allows it. Where the key also
     /// stands among the refused ones, that reason says more than the type does.
-    pub(super) fn accept(
-        &mut self,
-        name: &str,
-        key: &'static Key,
-        text: &str,
-        refused: Option<&Refused>,
-    ) {
+    pub(super) fn accept(&mut self, name: &str, key: &'static Key, text: &str, refused: Option<&Refused>) {
         let text = key.kind.tidy(text);
         let content = match self.content(key, text) {
-            Ok(Content::Plain(_)) if refused.is_some_and(|refused| refused.tolerates(text)) => {
-                Content::Plain(text.into())
-            }
+            Ok(Content::Plain(_)) if refused.is_some_and(|refused| refused.tolerates(text)) => Content::Plain(text.into()),
             Ok(content) => content,
             Err(message) => {
-                let shown = if key.is_secret() {
-                    None
-                } else {
-                    shown_text(key.kind, text)
-                };
+                let shown = if key.is_secret() { None } else { shown_text(key.kind, text) };
                 let message = refused.map_or(message, |refused| refused.why.to_owned());
                 let mut fault = self.values.fault_of_file(message).at(name).given(shown);
                 fault.allowed = key.kind.allowed();
@@ -57,14 +42,7 @@ impl<'f> Draft<'f> {
             let advice = "is written in the document; a placeholder such as ${secretsmanager:name:key} keeps it out";
             self.faults.warn(self.values.fault_of_file(advice).at(name));
         }
-        self.values.entries.insert(
-            name.to_owned(),
-            Entry {
-                key,
-                content,
-                given: true,
-            },
-        );
+        self.values.entries.insert(name.to_owned(), Entry { key, content, given: true });
     }
 
     fn content(&self, key: &'static Key, text: &str) -> Result<Content, String> {
@@ -75,11 +53,7 @@ impl<'f> Draft<'f> {
             return Ok(Content::Pending(template));
         }
         key.kind.check(text)?;
-        Ok(if key.is_secret() {
-            Content::Secret(text.into())
-        } else {
-            Content::Plain(text.to_owned())
-        })
+        Ok(if key.is_secret() { Content::Secret(text.into()) } else { Content::Plain(text.to_owned()) })
     }
 
     /// Adds the default of a key that the document leaves out, or the fault that it must not.
@@ -101,14 +75,7 @@ impl<'f> Draft<'f> {
                 Content::Invalid
             }
         };
-        self.values.entries.insert(
-            name.to_owned(),
-            Entry {
-                key,
-                content,
-                given: false,
-            },
-        );
+        self.values.entries.insert(name.to_owned(), Entry { key, content, given: false });
     }
 
     /// Refuses a key by its reason, unless the value changes nothing.
@@ -116,32 +83,21 @@ impl<'f> Draft<'f> {
         if refused.tolerates(text) {
             return;
         }
-        let mut fault = self
-            .values
-            .fault_of_file(format!("is refused: {}", refused.why))
-            .at(name);
+        let mut fault = self.values.fault_of_file(format!("is refused: {}", refused.why)).at(name);
         if !refused.harmless.is_empty() {
-            let shown = refused
-                .harmless
-                .iter()
-                .map(|value| if value.is_empty() { "(empty)" } else { value });
+            let shown = refused.harmless.iter().map(|value| if value.is_empty() { "(empty)" } else { value });
             fault.allowed = Some(shown.collect::<Vec<_>>().join(", "));
         }
         self.faults.push(fault);
     }
 
     /// Refuses a key that nobody knows. Its value is not shown: a misspelt password is a password.
-    pub(super) fn unknown<'c>(
-        &mut self,
-        name: &str,
-        candidates: impl IntoIterator<Item = &'c str>,
-    ) {
+    pub(super) fn unknown<'c>(&mut self, name: &str, candidates: impl IntoIterator<Item = &'c str>) {
         let message = match nearest(name, candidates) {
             Some(near) => format!("is no key that is known here; did you mean {near}?"),
             None => "is no key that is known here".to_owned(),
         };
-        self.faults
-            .push(self.values.fault_of_file(message).at(name));
+        self.faults.push(self.values.fault_of_file(message).at(name));
     }
 
     /// A warning about a key.
@@ -153,55 +109,37 @@ impl<'f> Draft<'f> {
     /// Takes a producer setting, given below `prefix`.
     pub(super) fn producer_setting(&mut self, prefix: &str, setting: &str, text: &str) {
         let name = format!("{prefix}{setting}");
-        let refused = producer::REFUSED
-            .iter()
-            .find(|refused| refused.matches(setting));
+        let refused = producer::REFUSED.iter().find(|refused| refused.matches(setting));
         match (producer::definition(setting), refused) {
             (Some(key), refused) => self.accept(&name, key, text, refused),
             (None, Some(refused)) => self.refuse(&name, refused, text),
             (None, None) => {
-                let near =
-                    nearest(setting, producer::names()).map(|near| format!("{prefix}{near}"));
+                let near = nearest(setting, producer::names()).map(|near| format!("{prefix}{near}"));
                 let message = match near {
                     Some(near) => {
                         format!("is no producer setting of librdkafka; did you mean {near}?")
                     }
                     None => "is no producer setting of librdkafka".to_owned(),
                 };
-                self.faults
-                    .push(self.values.fault_of_file(message).at(name));
+                self.faults.push(self.values.fault_of_file(message).at(name));
             }
         }
     }
 
     /// Takes a setting below `key.converter.` or `value.converter.`; `class` is the converter that the document names.
-    pub(super) fn converter_setting(
-        &mut self,
-        role: Role,
-        setting: &str,
-        text: &str,
-        class: Option<&str>,
-    ) {
+    pub(super) fn converter_setting(&mut self, role: Role, setting: &str, text: &str, class: Option<&str>) {
         let name = format!("{}.{setting}", role.class_key());
         let Some(class) = class else {
-            return self.warn(
-                &name,
-                format!("has no effect: this document names no {}", role.class_key()),
-            );
+            return self.warn(&name, format!("has no effect: this document names no {}", role.class_key()));
         };
         let known = converter::SETTINGS.iter().find(|key| key.name == setting);
         match known {
             // The registries' converters have a schemas.enable of no account; it passes like the rest.
-            _ if converter::needs_registry(class) => {
-                self.accept(&name, &converter::REGISTRY_SETTING, text, None)
-            }
+            _ if converter::needs_registry(class) => self.accept(&name, &converter::REGISTRY_SETTING, text, None),
             Some(key) => self.accept(&name, key, text, None),
             None => {
                 let prefix = role.class_key();
-                let candidates: Vec<String> = converter::SETTINGS
-                    .iter()
-                    .map(|key| format!("{prefix}.{}", key.name))
-                    .collect();
+                let candidates: Vec<String> = converter::SETTINGS.iter().map(|key| format!("{prefix}.{}", key.name)).collect();
                 self.unknown(&name, candidates.iter().map(String::as_str));
             }
         }
@@ -219,19 +157,11 @@ impl<'f> Draft<'f> {
 
 /// The role whose settings a key belongs to, with the setting's own name.
 pub(super) fn converter_role(name: &str) -> Option<(Role, &str)> {
-    let setting = |role: Role| {
-        Some((
-            role,
-            name.strip_prefix(role.class_key())?.strip_prefix('.')?,
-        ))
-    };
+    let setting = |role: Role| Some((role, name.strip_prefix(role.class_key())?.strip_prefix('.')?));
     setting(Role::Key).or_else(|| setting(Role::Value))
 }
 
 /// The text that a raw document gives for a key.
 pub(super) fn raw_text<'r>(raw: &'r Raw, key: &str) -> Option<&'r str> {
-    raw.entries
-        .iter()
-        .find(|(name, _)| name == key)
-        .map(|(_, text)| text.trim())
+    raw.entries.iter().find(|(name, _)| name == key).map(|(_, text)| text.trim())
 }

@@ -13,30 +13,13 @@ const FILES: [&str; 2] = ["worker.json", "worker.properties"];
 
 /// Reads the worker's document; an absent one says nothing, which is enough without Kafka.
 pub(super) fn read(dir: &Path, faults: &mut Faults) -> Worker {
-    let present: Vec<&str> = FILES
-        .into_iter()
-        .filter(|file| dir.join(file).exists())
-        .collect();
+    let present: Vec<&str> = FILES.into_iter().filter(|file| dir.join(file).exists()).collect();
     if let [first, second] = present[..] {
-        faults.push(Fault::of_file(
-            second,
-            format!("stands beside {first}; keep one of them"),
-        ));
+        faults.push(Fault::of_file(second, format!("stands beside {first}; keep one of them")));
     }
     let file = present.first().copied().unwrap_or(FILES[0]);
-    let raw = if present.is_empty() {
-        None
-    } else {
-        document::read(dir, file, faults)
-    };
-    check(
-        raw.unwrap_or_else(|| Raw {
-            file: file.to_owned(),
-            name: None,
-            entries: Vec::new(),
-        }),
-        faults,
-    )
+    let raw = if present.is_empty() { None } else { document::read(dir, file, faults) };
+    check(raw.unwrap_or_else(|| Raw { file: file.to_owned(), name: None, entries: Vec::new() }), faults)
 }
 
 fn check(raw: Raw, faults: &mut Faults) -> Worker {
@@ -58,10 +41,7 @@ fn check(raw: Raw, faults: &mut Faults) -> Worker {
 }
 
 fn place(draft: &mut Draft<'_>, raw: &Raw, name: &str, text: &str) {
-    let own = WORKER_KEYS
-        .iter()
-        .chain(CLASS_KEYS)
-        .chain([&topics::GROUPS_KEY]);
+    let own = WORKER_KEYS.iter().chain(CLASS_KEYS).chain([&topics::GROUPS_KEY]);
     let refused = connect::refused(REFUSED_IN_WORKER, name);
     if let Some(key) = own.clone().find(|key| key.name == name) {
         draft.accept(name, key, text, refused);
@@ -77,19 +57,9 @@ fn place(draft: &mut Draft<'_>, raw: &Raw, name: &str, text: &str) {
     } else if let Some(rest) = name.strip_prefix(TOPIC_CREATION) {
         draft.topic_setting(rest, text);
     } else if connect::is_cluster_only(name) {
-        draft.warn(
-            name,
-            "has no effect: it is for the workers of a Connect cluster; leave it out",
-        );
+        draft.warn(name, "has no effect: it is for the workers of a Connect cluster; leave it out");
     } else if producer::definition(name).is_some() {
-        draft.faults.push(
-            draft
-                .values
-                .fault_of_file(format!(
-                    "is a setting of the producer; write {PRODUCER}{name}"
-                ))
-                .at(name),
-        );
+        draft.faults.push(draft.values.fault_of_file(format!("is a setting of the producer; write {PRODUCER}{name}")).at(name));
     } else {
         draft.unknown(name, own.map(|key| key.name));
     }

@@ -110,10 +110,7 @@ fn character(chars: &mut Peekable<Chars<'_>>, line: usize) -> Result<char, Error
 fn unit(chars: &mut Peekable<Chars<'_>>, line: usize) -> Result<u16, Error> {
     let mut unit = 0;
     for _ in 0..4 {
-        let digit = chars
-            .next()
-            .and_then(|c| c.to_digit(16))
-            .ok_or(Error::Escape(line))?;
+        let digit = chars.next().and_then(|c| c.to_digit(16)).ok_or(Error::Escape(line))?;
         unit = unit * 16 + digit;
     }
     u16::try_from(unit).map_err(|_| Error::Escape(line))

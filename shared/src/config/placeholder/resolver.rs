@@ -74,18 +74,9 @@ impl std::error::Error for Unresolved {}
 impl fmt::Display for Unresolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let many = self.missing.len();
-        write!(
-            f,
-            "{}: {many} placeholder{} without a value:",
-            self.file,
-            if many == 1 { "" } else { "s" }
-        )?;
+        write!(f, "{}: {many} placeholder{} without a value:", self.file, if many == 1 { "" } else { "s" })?;
         for missing in &self.missing {
-            write!(
-                f,
-                "\n  {} of {}: {}",
-                missing.placeholder, missing.key, missing.reason
-            )?;
+            write!(f, "\n  {} of {}: {}", missing.placeholder, missing.key, missing.reason)?;
         }
         Ok(())
     }
@@ -145,14 +136,7 @@ impl Resolver {
         env: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
         clock: impl Fn() -> SystemTime + Send + Sync + 'static,
     ) -> Resolver {
-        Resolver {
-            env: Arc::new(env),
-            secrets: None,
-            clock: Arc::new(clock),
-            ttl: TTL,
-            timeout: TIMEOUT,
-            cache: Mutex::default(),
-        }
+        Resolver { env: Arc::new(env), secrets: None, clock: Arc::new(clock), ttl: TTL, timeout: TIMEOUT, cache: Mutex::default() }
     }
 
     /// Reads `secretsmanager` placeholders from here.
@@ -193,26 +177,14 @@ impl Resolver {
     /// many tables share the credential, and a wrong password is not hammered until the account locks.
     pub async fn refresh(&self, values: &Values) -> Result<Refreshed, Unresolved> {
         let now = (self.clock)();
-        let just_refreshed = values
-            .lookup
-            .and_then(|lookup| lookup.refreshed)
-            .is_some_and(|at| self.is_fresh(at, now));
+        let just_refreshed = values.lookup.and_then(|lookup| lookup.refreshed).is_some_and(|at| self.is_fresh(at, now));
         if just_refreshed || values.references().next().is_none() {
-            return Ok(Refreshed {
-                values: values.clone(),
-                changed: false,
-            });
+            return Ok(Refreshed { values: values.clone(), changed: false });
         }
         let known = values.lookup.map_or(0, |lookup| lookup.generation);
         let fresh = self.look(values, Some(known)).await?;
-        let changed = fresh
-            .entries
-            .iter()
-            .any(|(name, entry)| entry.text() != values.text(name));
-        Ok(Refreshed {
-            values: fresh,
-            changed,
-        })
+        let changed = fresh.entries.iter().any(|(name, entry)| entry.text() != values.text(name));
+        Ok(Refreshed { values: fresh, changed })
     }
 
     fn is_fresh(&self, at: SystemTime, now: SystemTime) -> bool {
@@ -231,19 +203,13 @@ impl Resolver {
         for (key, reference) in values.references() {
             match self.value_of(&cache, reference) {
                 Ok(value) => drop(found.insert(reference, value)),
-                Err(FetchError { message, transient }) => missing.push(Missing {
-                    key: key.to_owned(),
-                    placeholder: reference.source.clone(),
-                    reason: message,
-                    transient,
-                }),
+                Err(FetchError { message, transient }) => {
+                    missing.push(Missing { key: key.to_owned(), placeholder: reference.source.clone(), reason: message, transient })
+                }
             }
         }
         if !missing.is_empty() {
-            return Err(Unresolved {
-                file: values.file.clone(),
-                missing,
-            });
+            return Err(Unresolved { file: values.file.clone(), missing });
         }
 
         let mut resolved = values.clone();
@@ -251,44 +217,24 @@ impl Resolver {
             let Some(template) = entry.template().cloned() else {
                 continue;
             };
-            if let Some(text) =
-                template.fill(|reference| found.get(reference).map(ExposeSecret::expose_secret))
-            {
+            if let Some(text) = template.fill(|reference| found.get(reference).map(ExposeSecret::expose_secret)) {
                 let text = entry.key.kind.tidy(&text).to_owned();
                 entry.content = Content::Resolved(SecretString::from(text), template);
             }
         }
-        resolved.lookup = Some(Lookup {
-            generation: cache.generation,
-            refreshed: after.map(|_| now),
-        });
+        resolved.lookup = Some(Lookup { generation: cache.generation, refreshed: after.map(|_| now) });
         Ok(resolved)
     }
 
     /// Reads what is not in the cache, or too old for it, side by side.
-    async fn read_places(
-        &self,
-        cache: &mut Cache,
-        values: &Values,
-        after: Option<u64>,
-        now: SystemTime,
-    ) {
+    async fn read_places(&self, cache: &mut Cache, values: &Values, after: Option<u64>, now: SystemTime) {
         let stale = |place: &Place| match cache.places.get(place) {
             None => true,
-            Some(cached) => {
-                cached.read.is_err()
-                    || !self.is_fresh(cached.at, now)
-                    || after.is_some_and(|known| cached.generation <= known)
-            }
+            Some(cached) => cached.read.is_err() || !self.is_fresh(cached.at, now) || after.is_some_and(|known| cached.generation <= known),
         };
         let places: BTreeSet<Place> = values
             .references()
-            .filter(|(_, reference)| {
-                matches!(
-                    reference.provider,
-                    Provider::File | Provider::SecretsManager
-                )
-            })
+            .filter(|(_, reference)| matches!(reference.provider, Provider::File | Provider::SecretsManager))
             .map(|(_, reference)| (reference.provider, reference.path.clone()))
             .filter(stale)
             .collect();
@@ -299,14 +245,7 @@ impl Resolver {
         cache.generation += 1;
         let generation = cache.generation;
         for (place, read) in places.into_iter().zip(reads) {
-            cache.places.insert(
-                place,
-                Cached {
-                    read,
-                    at: now,
-                    generation,
-                },
-            );
+            cache.places.insert(place, Cached { read, at: now, generation });
         }
     }
 
@@ -315,10 +254,7 @@ impl Resolver {
             Ok(read) => read,
             Err(_) => {
                 let message = format!("no answer came within {:?}", self.timeout);
-                Err(FetchError {
-                    message,
-                    transient: true,
-                })
+                Err(FetchError { message, transient: true })
             }
         }
     }
@@ -326,9 +262,7 @@ impl Resolver {
     async fn read_unbounded(&self, (provider, path): &Place) -> Result<SecretString, FetchError> {
         match (provider, &self.secrets) {
             (Provider::SecretsManager, Some(secrets)) => secrets.fetch(path).await,
-            (Provider::SecretsManager, None) => {
-                Err(permanent("no secrets manager is available here"))
-            }
+            (Provider::SecretsManager, None) => Err(permanent("no secrets manager is available here")),
             _ => match tokio::fs::read(path).await {
                 Ok(bytes) => Ok(SecretString::from(document::decode(&bytes))),
                 Err(error) => Err(permanent(format!("the file cannot be read: {error}"))),
@@ -340,19 +274,11 @@ impl Resolver {
         match reference.provider {
             Provider::Env => (self.env)(&reference.path)
                 .map(SecretString::from)
-                .ok_or_else(|| {
-                    permanent(format!(
-                        "the environment has no variable {}",
-                        reference.path
-                    ))
-                }),
+                .ok_or_else(|| permanent(format!("the environment has no variable {}", reference.path))),
             Provider::Ssm => Err(permanent("the provider ssm is not built yet")),
             Provider::File | Provider::SecretsManager => {
                 let place = (reference.provider, reference.path.clone());
-                let cached = cache
-                    .places
-                    .get(&place)
-                    .ok_or_else(|| permanent("was not read"))?;
+                let cached = cache.places.get(&place).ok_or_else(|| permanent("was not read"))?;
                 let whole = cached.read.clone()?;
                 match &reference.key {
                     Some(key) => entry_of(reference, whole.expose_secret(), key),
@@ -365,48 +291,29 @@ impl Resolver {
 
 impl fmt::Debug for Resolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolver")
-            .field("ttl", &self.ttl)
-            .finish_non_exhaustive()
+        f.debug_struct("Resolver").field("ttl", &self.ttl).finish_non_exhaustive()
     }
 }
 
 fn permanent(message: impl Into<String>) -> FetchError {
-    FetchError {
-        message: message.into(),
-        transient: false,
-    }
+    FetchError { message: message.into(), transient: false }
 }
 
 /// Takes one entry out of a secret or a file. Parse errors are not passed on: they quote what they could not read.
 fn entry_of(reference: &Reference, whole: &str, key: &str) -> Result<SecretString, FetchError> {
     let (what, entries) = match reference.provider {
-        Provider::File if !reference.path.ends_with(".json") => (
-            "file",
-            document::properties(whole)
-                .map_err(|_| permanent("the file is not in the properties format"))?,
-        ),
-        Provider::File => (
-            "file",
-            scalars(whole).ok_or_else(|| permanent("the file is not a JSON object"))?,
-        ),
-        _ => (
-            "secret",
-            scalars(whole).ok_or_else(|| {
-                permanent("the secret is not a JSON object, so it has no keys; leave the key out")
-            })?,
-        ),
+        Provider::File if !reference.path.ends_with(".json") => {
+            ("file", document::properties(whole).map_err(|_| permanent("the file is not in the properties format"))?)
+        }
+        Provider::File => ("file", scalars(whole).ok_or_else(|| permanent("the file is not a JSON object"))?),
+        _ => ("secret", scalars(whole).ok_or_else(|| permanent("the secret is not a JSON object, so it has no keys; leave the key out"))?),
     };
     entries
         .into_iter()
         .rev()
         .find(|(name, _)| name == key)
         .map(|(_, value)| SecretString::from(value))
-        .ok_or_else(|| {
-            permanent(format!(
-                "the {what} has no entry {key:?} that is text, number or boolean"
-            ))
-        })
+        .ok_or_else(|| permanent(format!("the {what} has no entry {key:?} that is text, number or boolean")))
 }
 
 fn scalars(text: &str) -> Option<Vec<(String, String)>> {
@@ -417,10 +324,5 @@ fn scalars(text: &str) -> Option<Vec<(String, String)>> {
         serde_json::Value::Bool(flag) => Some(flag.to_string()),
         _ => None,
     };
-    Some(
-        object
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, scalar(value)?)))
-            .collect(),
-    )
+    Some(object.into_iter().filter_map(|(name, value)| Some((name, scalar(value)?))).collect())
 }

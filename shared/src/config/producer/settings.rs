@@ -29,15 +29,7 @@ const fn number(name: &'static str, min: i64, max: i64) -> Key {
 
 const I32: i64 = i32::MAX as i64;
 const CODECS: &[&str] = &["none", "gzip", "snappy", "lz4", "zstd"];
-const PARTITIONERS: &[&str] = &[
-    "murmur2_random",
-    "murmur2",
-    "consistent_random",
-    "consistent",
-    "random",
-    "fnv1a_random",
-    "fnv1a",
-];
+const PARTITIONERS: &[&str] = &["murmur2_random", "murmur2", "consistent_random", "consistent", "random", "fnv1a_random", "fnv1a"];
 
 /// librdkafka's settings for producers, with its own limits. Callbacks and consumer settings are left out.
 pub(in crate::config) static KNOWN: &[Key] = &[
@@ -48,13 +40,7 @@ pub(in crate::config) static KNOWN: &[Key] = &[
     number("batch.size", 1, I32),
     choice("broker.address.family", &["any", "v4", "v6"]),
     number("broker.address.ttl", 0, 86_400_000),
-    choice(
-        "client.dns.lookup",
-        &[
-            "use_all_dns_ips",
-            "resolve_canonical_bootstrap_servers_only",
-        ],
-    ),
+    choice("client.dns.lookup", &["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"]),
     text("client.rack"),
     number("compression.level", -1, 12),
     choice("compression.type", CODECS),
@@ -154,36 +140,12 @@ const fn java(key: Key, to: &'static str, convert: Convert) -> Translation {
 
 /// The Java client's own names, and librdkafka's second names, so that one setting has one name when documents meet.
 pub(in crate::config) static JAVA: &[Translation] = &[
-    java(
-        number("buffer.memory", 1024, I32 * 1024),
-        "queue.buffering.max.kbytes",
-        Convert::Kibibytes,
-    ),
-    java(
-        choice("compression.codec", CODECS),
-        "compression.type",
-        Convert::Same,
-    ),
-    java(
-        number("delivery.timeout.ms", 1, I32),
-        "message.timeout.ms",
-        Convert::Same,
-    ),
-    java(
-        number("max.in.flight", 1, 5),
-        "max.in.flight.requests.per.connection",
-        Convert::Same,
-    ),
-    java(
-        number("max.request.size", 1000, 1_000_000_000),
-        "message.max.bytes",
-        Convert::Same,
-    ),
-    java(
-        number("message.send.max.retries", 1, I32),
-        "retries",
-        Convert::Same,
-    ),
+    java(number("buffer.memory", 1024, I32 * 1024), "queue.buffering.max.kbytes", Convert::Kibibytes),
+    java(choice("compression.codec", CODECS), "compression.type", Convert::Same),
+    java(number("delivery.timeout.ms", 1, I32), "message.timeout.ms", Convert::Same),
+    java(number("max.in.flight", 1, 5), "max.in.flight.requests.per.connection", Convert::Same),
+    java(number("max.request.size", 1000, 1_000_000_000), "message.max.bytes", Convert::Same),
+    java(number("message.send.max.retries", 1, I32), "retries", Convert::Same),
     java(
         choice(
             "partitioner.class",
@@ -195,37 +157,13 @@ pub(in crate::config) static JAVA: &[Translation] = &[
         "partitioner",
         Convert::Partitioner,
     ),
-    java(
-        number("queue.buffering.max.ms", 0, 900_000),
-        "linger.ms",
-        Convert::Same,
-    ),
-    java(
-        number("receive.buffer.bytes", -1, 100_000_000),
-        "socket.receive.buffer.bytes",
-        Convert::MinusOneIsZero,
-    ),
-    java(
-        choice("request.required.acks", &["all", "-1"]),
-        "acks",
-        Convert::Same,
-    ),
-    java(
-        number("send.buffer.bytes", -1, 100_000_000),
-        "socket.send.buffer.bytes",
-        Convert::MinusOneIsZero,
-    ),
-    java(
-        text("ssl.keystore.certificate.chain"),
-        "ssl.certificate.pem",
-        Convert::Same,
-    ),
+    java(number("queue.buffering.max.ms", 0, 900_000), "linger.ms", Convert::Same),
+    java(number("receive.buffer.bytes", -1, 100_000_000), "socket.receive.buffer.bytes", Convert::MinusOneIsZero),
+    java(choice("request.required.acks", &["all", "-1"]), "acks", Convert::Same),
+    java(number("send.buffer.bytes", -1, 100_000_000), "socket.send.buffer.bytes", Convert::MinusOneIsZero),
+    java(text("ssl.keystore.certificate.chain"), "ssl.certificate.pem", Convert::Same),
     java(secret("ssl.keystore.key"), "ssl.key.pem", Convert::Same),
-    java(
-        text("ssl.truststore.certificates"),
-        "ssl.ca.pem",
-        Convert::Same,
-    ),
+    java(text("ssl.truststore.certificates"), "ssl.ca.pem", Convert::Same),
 ];
 
 /// The way of a setting to librdkafka.
@@ -243,10 +181,7 @@ impl Route {
             Route::Direct => return Ok(text.to_owned()),
             Route::Translated(translation) => translation,
         };
-        let number = || {
-            text.parse::<i64>()
-                .map_err(|_| "is not a whole number".to_owned())
-        };
+        let number = || text.parse::<i64>().map_err(|_| "is not a whole number".to_owned());
         Ok(match translation.convert {
             Convert::Same => text.to_owned(),
             Convert::Kibibytes => number()?.max(0).unsigned_abs().div_ceil(1024).to_string(),
@@ -266,24 +201,13 @@ pub(super) fn route(name: &str) -> Option<(&'static str, Route)> {
 
 /// Every name by which a setting can be given.
 pub(in crate::config) fn names() -> impl Iterator<Item = &'static str> {
-    let shared_with_worker = WORKER_KEYS
-        .iter()
-        .filter(|key| !key.name.starts_with("topic.creation."));
-    let keys = KNOWN
-        .iter()
-        .chain(shared_with_worker)
-        .chain(JAVA.iter().map(|translation| &translation.key));
+    let shared_with_worker = WORKER_KEYS.iter().filter(|key| !key.name.starts_with("topic.creation."));
+    let keys = KNOWN.iter().chain(shared_with_worker).chain(JAVA.iter().map(|translation| &translation.key));
     keys.map(|key| key.name)
 }
 
 /// The definition of a setting, by whatever name.
 pub(in crate::config) fn definition(name: &str) -> Option<&'static Key> {
-    let shared_with_worker = WORKER_KEYS
-        .iter()
-        .filter(|key| !key.name.starts_with("topic.creation."));
-    KNOWN
-        .iter()
-        .chain(shared_with_worker)
-        .chain(JAVA.iter().map(|translation| &translation.key))
-        .find(|key| key.name == name)
+    let shared_with_worker = WORKER_KEYS.iter().filter(|key| !key.name.starts_with("topic.creation."));
+    KNOWN.iter().chain(shared_with_worker).chain(JAVA.iter().map(|translation| &translation.key)).find(|key| key.name == name)
 }

@@ -37,18 +37,12 @@ const EXAMPLE: &str = r#"{
 }"#;
 
 fn resolver() -> Resolver {
-    Resolver::new(
-        |name| Some(format!("value of {name}")),
-        || std::time::SystemTime::UNIX_EPOCH,
-    )
+    Resolver::new(|name| Some(format!("value of {name}")), || std::time::SystemTime::UNIX_EPOCH)
 }
 
 #[test]
 fn the_connectors_own_example_is_accepted_as_it_is_and_sweep_is_told_what_is_not_built() {
-    let documents = Dir::new()
-        .with("connectors/snow.json", EXAMPLE)
-        .load()
-        .unwrap();
+    let documents = Dir::new().with("connectors/snow.json", EXAMPLE).load().unwrap();
     assert!(documents.warnings.is_empty(), "{}", documents.warnings);
     let connector = documents.connector("servicenow-source").unwrap();
     assert_eq!(connector.tables(), ["chg", "inc"]);
@@ -59,23 +53,9 @@ fn the_connectors_own_example_is_accepted_as_it_is_and_sweep_is_told_what_is_not
     let not_built = documents.not_built();
     let keys: Vec<&str> = not_built.iter().map(|item| item.key.as_str()).collect();
     assert_eq!(keys, ["snow.source.schema.mode", "value.converter"]);
-    assert!(
-        not_built
-            .iter()
-            .all(|item| item.code == "Config.NotBuilt" && item.connector == "servicenow-source")
-    );
-    assert!(
-        not_built[0].message.contains("schemaless"),
-        "{}",
-        not_built[0].message
-    );
-    assert!(
-        not_built[1]
-            .message
-            .contains("value.converter.schemas.enable=false"),
-        "{}",
-        not_built[1].message
-    );
+    assert!(not_built.iter().all(|item| item.code == "Config.NotBuilt" && item.connector == "servicenow-source"));
+    assert!(not_built[0].message.contains("schemaless"), "{}", not_built[0].message);
+    assert!(not_built[1].message.contains("value.converter.schemas.enable=false"), "{}", not_built[1].message);
 }
 
 #[tokio::test]
@@ -84,23 +64,15 @@ async fn the_typed_settings_hold_what_the_example_says_and_the_defaults_of_the_r
     let file = secrets.path().join("snow.properties");
     std::fs::write(&file, "client.id = me\nclient.secret = s3cret\n").unwrap();
     let example = EXAMPLE.replace("/secrets/snow.properties", file.to_str().unwrap());
-    let documents = Dir::new()
-        .with("connectors/snow.json", example)
-        .load()
-        .unwrap();
+    let documents = Dir::new().with("connectors/snow.json", example).load().unwrap();
     let connector = documents.connectors[0].resolve(&resolver()).await.unwrap();
     let settings = ServiceNow::read(&connector.values).unwrap();
 
     assert_eq!(settings.host, "acme.service-now.com");
-    let Auth::ClientCredentials { client } = &settings.auth else {
-        panic!("{:?}", settings.auth)
-    };
+    let Auth::ClientCredentials { client } = &settings.auth else { panic!("{:?}", settings.auth) };
     assert_eq!(client.id, "me");
     assert_eq!(client.secret.expose_secret(), "s3cret");
-    assert_eq!(
-        client.token_url.as_str(),
-        "https://acme.service-now.com/oauth_token.do"
-    );
+    assert_eq!(client.token_url.as_str(), "https://acme.service-now.com/oauth_token.do");
     assert_eq!(settings.schema_mode, SchemaMode::Strings);
     assert_eq!(settings.overlap, Duration::from_secs(2));
     assert_eq!(settings.safety_lag, Duration::from_secs(1));
@@ -108,41 +80,18 @@ async fn the_typed_settings_hold_what_the_example_says_and_the_defaults_of_the_r
     assert_eq!(settings.http.max_concurrent_requests, 8);
     assert_eq!(settings.http.max_response_bytes, 67_108_864);
     assert_eq!(settings.retry.max_attempts, 5);
-    assert!(
-        settings.startup_probe && settings.tls.keystore.is_none() && settings.http.proxy.is_none()
-    );
+    assert!(settings.startup_probe && settings.tls.keystore.is_none() && settings.http.proxy.is_none());
 
-    let [chg, inc] = &settings.tables[..] else {
-        panic!("{:?}", settings.tables)
-    };
-    assert_eq!(
-        (chg.alias.as_str(), chg.name.as_str(), chg.topic.as_str()),
-        ("chg", "change_request", "snow.change_request")
-    );
-    assert_eq!(
-        (chg.display_value, inc.display_value),
-        (DisplayValue::All, DisplayValue::False)
-    );
+    let [chg, inc] = &settings.tables[..] else { panic!("{:?}", settings.tables) };
+    assert_eq!((chg.alias.as_str(), chg.name.as_str(), chg.topic.as_str()), ("chg", "change_request", "snow.change_request"));
+    assert_eq!((chg.display_value, inc.display_value), (DisplayValue::All, DisplayValue::False));
     assert_eq!(chg.fields, None);
     assert_eq!(chg.start.as_second(), 0);
     assert_eq!(inc.start.to_string(), "2026-01-01T00:00:00Z");
-    assert_eq!(
-        (inc.query.as_str(), chg.query.as_str()),
-        ("active=true", "")
-    );
-    assert_eq!(
-        inc.fields.as_ref().unwrap().last().unwrap(),
-        "sys_mod_count",
-        "the version counter is added"
-    );
-    assert_eq!(
-        (inc.timestamp_field.as_str(), inc.sys_id_field.as_str()),
-        ("sys_updated_on", "sys_id")
-    );
-    assert_eq!(
-        (inc.batch_size, inc.poll_interval),
-        (5000, Duration::from_secs(5))
-    );
+    assert_eq!((inc.query.as_str(), chg.query.as_str()), ("active=true", ""));
+    assert_eq!(inc.fields.as_ref().unwrap().last().unwrap(), "sys_mod_count", "the version counter is added");
+    assert_eq!((inc.timestamp_field.as_str(), inc.sys_id_field.as_str()), ("sys_updated_on", "sys_id"));
+    assert_eq!((inc.batch_size, inc.poll_interval), (5000, Duration::from_secs(5)));
     assert!(inc.query_domain && inc.exclude_reference_link && inc.query_category.is_none());
 }
 
@@ -168,33 +117,20 @@ async fn a_table_inherits_what_it_does_not_say_and_a_view_has_prefixed_fields() 
         .unwrap();
     let connector = documents.connectors[0].resolve(&resolver()).await.unwrap();
     let settings = ServiceNow::read(&connector.values).unwrap();
-    let [inc, own] = &settings.tables[..] else {
-        panic!("{:?}", settings.tables)
-    };
+    let [inc, own] = &settings.tables[..] else { panic!("{:?}", settings.tables) };
     assert_eq!((inc.batch_size, own.batch_size), (1000, 10));
     assert_eq!(own.poll_interval, Duration::from_secs(60));
     assert_eq!(own.mod_count_field(), "inc_sys_mod_count");
-    assert_eq!(
-        own.fields.as_deref().unwrap(),
-        ["inc_sys_id", "inc_sys_updated_on", "inc_sys_mod_count"]
-    );
+    assert_eq!(own.fields.as_deref().unwrap(), ["inc_sys_id", "inc_sys_updated_on", "inc_sys_mod_count"]);
     assert_eq!(own.query, "a=1");
 }
 
 #[test]
 fn settings_cannot_be_read_while_a_placeholder_is_not_looked_up() {
     let documents = Dir::new().servicenow("snow", &[]).load().unwrap();
-    let faults = ServiceNow::read(&documents.connectors[0].values)
-        .unwrap_err()
-        .faults;
-    let keys: Vec<_> = faults
-        .iter()
-        .filter_map(|fault| fault.key.as_deref())
-        .collect();
-    assert!(
-        keys.contains(&"snow.auth.username") && keys.contains(&"snow.auth.password"),
-        "{keys:?}"
-    );
+    let faults = ServiceNow::read(&documents.connectors[0].values).unwrap_err().faults;
+    let keys: Vec<_> = faults.iter().filter_map(|fault| fault.key.as_deref()).collect();
+    assert!(keys.contains(&"snow.auth.username") && keys.contains(&"snow.auth.password"), "{keys:?}");
 }
 
 #[test]
@@ -202,11 +138,7 @@ fn the_example_documents_are_in_order() {
     let dir = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../config"));
     let documents = load(dir, &KINDS, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
     assert!(documents.warnings.is_empty(), "{}", documents.warnings);
-    let names: Vec<&str> = documents
-        .connectors
-        .iter()
-        .map(|connector| connector.name.as_str())
-        .collect();
+    let names: Vec<&str> = documents.connectors.iter().map(|connector| connector.name.as_str()).collect();
     assert_eq!(names, ["servicenow"]);
     assert_eq!(documents.not_built(), []);
     let worker = documents.connectors[0].producer(&documents.worker).unwrap();
@@ -222,23 +154,8 @@ fn the_example_of_a_source_that_is_not_built_yet_is_in_order_too() {
 
 #[test]
 fn a_worker_is_not_needed_and_connectors_come_in_the_order_of_their_names() {
-    let documents = Dir::new()
-        .servicenow("b", &[])
-        .servicenow("a", &[])
-        .load()
-        .unwrap();
-    let names: Vec<&str> = documents
-        .connectors
-        .iter()
-        .map(|connector| connector.name.as_str())
-        .collect();
+    let documents = Dir::new().servicenow("b", &[]).servicenow("a", &[]).load().unwrap();
+    let names: Vec<&str> = documents.connectors.iter().map(|connector| connector.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(
-        documents.connectors[0]
-            .producer(&documents.worker)
-            .unwrap()
-            .iter()
-            .count(),
-        0
-    );
+    assert_eq!(documents.connectors[0].producer(&documents.worker).unwrap().iter().count(), 0);
 }

@@ -8,29 +8,17 @@ fn what_connect_has_and_this_has_not_is_refused_by_name_with_the_reason() {
         ("transforms.unwrap.type", "x", "no transforms"),
         ("predicates", "p", "no transforms"),
         ("predicates.p.type", "x", "no transforms"),
-        (
-            "header.converter",
-            "org.apache.kafka.connect.json.JsonConverter",
-            "written as text",
-        ),
+        ("header.converter", "org.apache.kafka.connect.json.JsonConverter", "written as text"),
         ("errors.tolerance", "all", "skipped in silence"),
         ("errors.retry.timeout", "-1", "repeated from the cursor"),
         ("errors.log.include.messages", "true", "never logged"),
-        (
-            "errors.deadletterqueue.topic.name",
-            "dlq",
-            "belongs to sinks",
-        ),
+        ("errors.deadletterqueue.topic.name", "dlq", "belongs to sinks"),
         ("exactly.once.support", "required", "at least once"),
         ("transaction.boundary", "connector", "no transactions"),
         ("transaction.boundary.interval.ms", "5", "no transactions"),
         ("offsets.storage.topic", "t", "cursor store"),
         ("topics", "t", "key of sinks"),
-        (
-            "consumer.override.max.poll.records",
-            "5",
-            "consumes nothing",
-        ),
+        ("consumer.override.max.poll.records", "5", "consumes nothing"),
         ("admin.override.retries", "5", "no separate admin client"),
     ] {
         let (found, _, message) = Dir::new().servicenow("snow", &[(key, value)]).fault();
@@ -45,10 +33,7 @@ fn standard_keys_that_change_nothing_are_accepted() {
         ("tasks.max.enforce", "true"),
         ("config.action.reload", "restart"),
         ("predicates", " "),
-        (
-            "header.converter",
-            "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-        ),
+        ("header.converter", "org.apache.kafka.connect.storage.SimpleHeaderConverter"),
         ("errors.tolerance", "none"),
         ("errors.retry.timeout", "0"),
         ("errors.retry.delay.max.ms", "60000"),
@@ -60,79 +45,41 @@ fn standard_keys_that_change_nothing_are_accepted() {
         ("topic.creation.default.partitions", "6"),
         ("topic.creation.default.cleanup.policy", "compact"),
     ];
-    let documents = Dir::new()
-        .servicenow("snow", &keys)
-        .load()
-        .unwrap_or_else(|faults| panic!("{faults}"));
+    let documents = Dir::new().servicenow("snow", &keys).load().unwrap_or_else(|faults| panic!("{faults}"));
     assert!(documents.warnings.is_empty());
     assert_eq!(documents.not_built(), []);
-    let topics = documents.connectors[0]
-        .topic_settings(&documents.worker)
-        .unwrap();
+    let topics = documents.connectors[0].topic_settings(&documents.worker).unwrap();
     assert_eq!((topics.replication_factor, topics.partitions), (3, 6));
-    assert_eq!(
-        topics.config.get("cleanup.policy").map(String::as_str),
-        Some("compact")
-    );
+    assert_eq!(topics.config.get("cleanup.policy").map(String::as_str), Some("compact"));
 }
 
 #[test]
 fn topics_are_made_as_the_connector_says_else_as_the_worker_says_unless_it_forbids() {
     let worker = r#"{"topic.creation.default.replication.factor": 2, "topic.creation.default.partitions": -1}"#;
-    let dir = Dir::new()
-        .with("worker.json", worker)
-        .servicenow("snow", &[]);
+    let dir = Dir::new().with("worker.json", worker).servicenow("snow", &[]);
     let documents = dir.load().unwrap();
-    let topics = documents.connectors[0]
-        .topic_settings(&documents.worker)
-        .unwrap();
+    let topics = documents.connectors[0].topic_settings(&documents.worker).unwrap();
     assert_eq!((topics.replication_factor, topics.partitions), (2, -1));
 
     let forbidden = worker.replace('{', r#"{"topic.creation.enable": false, "#);
     let documents = dir.with("worker.json", forbidden).load().unwrap();
-    assert_eq!(
-        documents.connectors[0].topic_settings(&documents.worker),
-        None
-    );
+    assert_eq!(documents.connectors[0].topic_settings(&documents.worker), None);
     let documents = Dir::new().servicenow("snow", &[]).load().unwrap();
-    assert_eq!(
-        documents.connectors[0].topic_settings(&documents.worker),
-        None,
-        "nobody says how"
-    );
+    assert_eq!(documents.connectors[0].topic_settings(&documents.worker), None, "nobody says how");
 }
 
 #[test]
 fn groups_of_topics_are_whole_and_listed_and_not_built_yet() {
-    let group = [
-        ("topic.creation.groups", "hot"),
-        ("topic.creation.hot.partitions", "9"),
-    ];
+    let group = [("topic.creation.groups", "hot"), ("topic.creation.hot.partitions", "9")];
     let (key, _, message) = Dir::new().servicenow("snow", &group).fault();
-    assert_eq!(
-        (key.as_str(), message.contains("is required")),
-        ("topic.creation.hot.include", true)
-    );
-    let (key, _, message) = Dir::new()
-        .servicenow("snow", &[("topic.creation.hot.include", "a.*")])
-        .fault();
+    assert_eq!((key.as_str(), message.contains("is required")), ("topic.creation.hot.include", true));
+    let (key, _, message) = Dir::new().servicenow("snow", &[("topic.creation.hot.include", "a.*")]).fault();
     assert_eq!(key, "topic.creation.hot.include");
     assert!(message.contains("does not list"), "{message}");
-    let (key, _, _) = Dir::new()
-        .servicenow("snow", &[("topic.creation.default.partitions", "3")])
-        .fault();
+    let (key, _, _) = Dir::new().servicenow("snow", &[("topic.creation.default.partitions", "3")]).fault();
     assert_eq!(key, "topic.creation.default.replication.factor");
-    let counts = [
-        ("topic.creation.default.partitions", "0"),
-        ("topic.creation.default.replication.factor", "1"),
-    ];
-    assert!(
-        Dir::new()
-            .servicenow("snow", &counts)
-            .fault()
-            .2
-            .contains("is 0")
-    );
+    let counts = [("topic.creation.default.partitions", "0"), ("topic.creation.default.replication.factor", "1")];
+    assert!(Dir::new().servicenow("snow", &counts).fault().2.contains("is 0"));
 
     let whole = [group[0], group[1], ("topic.creation.hot.include", "snow.*")];
     let documents = Dir::new().servicenow("snow", &whole).load().unwrap();
@@ -142,54 +89,23 @@ fn groups_of_topics_are_whole_and_listed_and_not_built_yet() {
 #[test]
 fn a_connectors_converter_comes_with_its_own_settings_and_else_the_workers_holds_whole() {
     let worker = r#"{"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.enable": false}"#;
-    let load = |keys: &[(&str, &str)]| {
-        Dir::new()
-            .with("worker.json", worker)
-            .servicenow("snow", keys)
-            .load()
-            .unwrap()
-    };
+    let load = |keys: &[(&str, &str)]| Dir::new().with("worker.json", worker).servicenow("snow", keys).load().unwrap();
     let format = |keys: &[(&str, &str)]| load(keys).connectors[0].value_converter.format;
     assert_eq!(format(&[]), Format::RawJson);
-    assert_eq!(
-        format(&[("value.converter", "json")]),
-        Format::JsonWithSchema,
-        "true is Connect's default"
-    );
-    assert_eq!(
-        format(&[
-            ("value.converter", "json"),
-            ("value.converter.schemas.enable", "false")
-        ]),
-        Format::RawJson
-    );
+    assert_eq!(format(&[("value.converter", "json")]), Format::JsonWithSchema, "true is Connect's default");
+    assert_eq!(format(&[("value.converter", "json"), ("value.converter.schemas.enable", "false")]), Format::RawJson);
     assert_eq!(format(&[("value.converter", "raw")]), Format::RawJson);
 
     let ignored = load(&[("value.converter.schemas.enable", "true")]);
-    assert_eq!(
-        ignored.connectors[0].value_converter.format,
-        Format::RawJson
-    );
-    assert!(
-        ignored.warnings.0[0]
-            .message
-            .contains("names no value.converter"),
-        "{:?}",
-        ignored.warnings
-    );
+    assert_eq!(ignored.connectors[0].value_converter.format, Format::RawJson);
+    assert!(ignored.warnings.0[0].message.contains("names no value.converter"), "{:?}", ignored.warnings);
 }
 
 #[test]
 fn without_any_converter_keys_are_texts_and_values_are_json_without_a_schema() {
     let documents = Dir::new().servicenow("snow", &[]).load().unwrap();
     let connector = &documents.connectors[0];
-    assert_eq!(
-        (
-            connector.key_converter.format,
-            connector.value_converter.format
-        ),
-        (Format::String, Format::RawJson)
-    );
+    assert_eq!((connector.key_converter.format, connector.value_converter.format), (Format::String, Format::RawJson));
     assert_eq!(documents.not_built(), []);
 }
 
@@ -200,75 +116,34 @@ fn a_registry_converter_is_accepted_with_its_address_and_not_built_yet() {
     assert_eq!(key, "value.converter.schema.registry.url");
     assert!(message.contains("is required"), "{message}");
 
-    let settings = [
-        avro,
-        ("value.converter.schema.registry.url", "https://registry"),
-        ("value.converter.basic.auth.user.info", "me:hunter2"),
-    ];
+    let settings =
+        [avro, ("value.converter.schema.registry.url", "https://registry"), ("value.converter.basic.auth.user.info", "me:hunter2")];
     let documents = Dir::new().servicenow("snow", &settings).load().unwrap();
     let connector = &documents.connectors[0];
     assert_eq!(connector.value_converter.format, Format::Avro);
-    let settings = connector
-        .value_converter
-        .settings(&connector.values, &documents.worker.values);
-    assert_eq!(
-        settings,
-        [
-            ("basic.auth.user.info", "me:hunter2"),
-            ("schema.registry.url", "https://registry")
-        ]
-    );
-    assert!(
-        documents.not_built()[0]
-            .message
-            .contains("AvroConverter is not built yet")
-    );
+    let settings = connector.value_converter.settings(&connector.values, &documents.worker.values);
+    assert_eq!(settings, [("basic.auth.user.info", "me:hunter2"), ("schema.registry.url", "https://registry")]);
+    assert!(documents.not_built()[0].message.contains("AvroConverter is not built yet"));
     assert!(!format!("{documents:?}").contains("hunter2"));
 }
 
 #[test]
 fn converters_that_would_change_the_data_or_are_unknown_are_refused() {
     for (key, class, reason) in [
-        (
-            "value.converter",
-            "org.apache.kafka.connect.storage.StringConverter",
-            "Java's map notation",
-        ),
-        (
-            "value.converter",
-            "org.apache.kafka.connect.converters.ByteArrayConverter",
-            "no byte array",
-        ),
-        (
-            "value.converter",
-            "io.confluent.connect.protobuf.ProtobufConverter",
-            "Protobuf is not supported",
-        ),
-        (
-            "value.converter",
-            "org.apache.kafka.connect.json.JsonConvertor",
-            "did you mean org.apache.kafka.connect.json.JsonConverter?",
-        ),
+        ("value.converter", "org.apache.kafka.connect.storage.StringConverter", "Java's map notation"),
+        ("value.converter", "org.apache.kafka.connect.converters.ByteArrayConverter", "no byte array"),
+        ("value.converter", "io.confluent.connect.protobuf.ProtobufConverter", "Protobuf is not supported"),
+        ("value.converter", "org.apache.kafka.connect.json.JsonConvertor", "did you mean org.apache.kafka.connect.json.JsonConverter?"),
         ("key.converter", "strng", "did you mean string?"),
     ] {
         let (found, _, message) = Dir::new().servicenow("snow", &[(key, class)]).fault();
         assert_eq!(found, key);
         assert!(message.contains(reason), "{message}");
     }
-    let (key, _, message) = Dir::new()
-        .servicenow(
-            "snow",
-            &[
-                ("value.converter", "json"),
-                ("value.converter.schema.enable", "false"),
-            ],
-        )
-        .fault();
+    let (key, _, message) =
+        Dir::new().servicenow("snow", &[("value.converter", "json"), ("value.converter.schema.enable", "false")]).fault();
     assert_eq!(key, "value.converter.schema.enable");
-    assert!(
-        message.contains("did you mean value.converter.schemas.enable?"),
-        "{message}"
-    );
+    assert!(message.contains("did you mean value.converter.schemas.enable?"), "{message}");
 }
 
 #[test]
@@ -281,48 +156,19 @@ fn everything_that_is_not_built_is_listed_with_its_key() {
         ("snow.tls.keystore.path", "/k.pem"),
         ("key.converter", "json"),
     ];
-    let documents = Dir::new()
-        .servicenow("snow", &keys)
-        .load()
-        .unwrap_or_else(|faults| panic!("{faults}"));
-    let mut found: Vec<String> = documents
-        .not_built()
-        .into_iter()
-        .map(|item| item.key)
-        .collect();
+    let documents = Dir::new().servicenow("snow", &keys).load().unwrap_or_else(|faults| panic!("{faults}"));
+    let mut found: Vec<String> = documents.not_built().into_iter().map(|item| item.key).collect();
     found.sort();
-    assert_eq!(
-        found,
-        [
-            "key.converter",
-            "snow.oauth.client.id",
-            "snow.oauth.grant.type",
-            "snow.tls.keystore.path"
-        ]
-    );
+    assert_eq!(found, ["key.converter", "snow.oauth.client.id", "snow.oauth.grant.type", "snow.tls.keystore.path"]);
 }
 
 #[test]
 fn the_keys_of_a_connect_cluster_are_warned_about_and_other_clients_keys_are_placed() {
     let worker = r#"{"group.id": "g", "offset.storage.topic": "o", "rest.port": 8083, "plugin.path": "/p", "config.providers": "file"}"#;
-    let documents = Dir::new()
-        .with("worker.json", worker)
-        .servicenow("snow", &[])
-        .load()
-        .unwrap();
+    let documents = Dir::new().with("worker.json", worker).servicenow("snow", &[]).load().unwrap();
     assert_eq!(documents.warnings.0.len(), 5, "{}", documents.warnings);
-    let (_, _, message) = Dir::new()
-        .with("worker.json", r#"{"linger.ms": 5}"#)
-        .servicenow("snow", &[])
-        .fault();
+    let (_, _, message) = Dir::new().with("worker.json", r#"{"linger.ms": 5}"#).servicenow("snow", &[]).fault();
     assert!(message.contains("write producer.linger.ms"), "{message}");
     let exactly = r#"{"exactly.once.source.support": "enabled"}"#;
-    assert!(
-        Dir::new()
-            .with("worker.json", exactly)
-            .servicenow("snow", &[])
-            .fault()
-            .2
-            .contains("at least once")
-    );
+    assert!(Dir::new().with("worker.json", exactly).servicenow("snow", &[]).fault().2.contains("at least once"));
 }

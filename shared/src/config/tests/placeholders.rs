@@ -18,37 +18,12 @@ fn placeholders_are_read_in_kafkas_form_and_an_arn_keeps_its_colons() {
     for (text, provider, path, key) in [
         ("${env:NAME}", Provider::Env, "NAME", None),
         ("${env::NAME}", Provider::Env, "NAME", None),
-        (
-            "${file:/a/b.properties:client.id}",
-            Provider::File,
-            "/a/b.properties",
-            some("client.id"),
-        ),
+        ("${file:/a/b.properties:client.id}", Provider::File, "/a/b.properties", some("client.id")),
         ("${file:/a:b:c}", Provider::File, "/a", some("b:c")),
-        (
-            "${secretsmanager:snow/prod:password}",
-            Provider::SecretsManager,
-            "snow/prod",
-            some("password"),
-        ),
-        (
-            "${secretsmanager:snow/prod}",
-            Provider::SecretsManager,
-            "snow/prod",
-            None,
-        ),
-        (
-            &format!("${{secretsmanager:{ARN}:password}}"),
-            Provider::SecretsManager,
-            ARN,
-            some("password"),
-        ),
-        (
-            &format!("${{secretsmanager:{ARN}}}"),
-            Provider::SecretsManager,
-            ARN,
-            None,
-        ),
+        ("${secretsmanager:snow/prod:password}", Provider::SecretsManager, "snow/prod", some("password")),
+        ("${secretsmanager:snow/prod}", Provider::SecretsManager, "snow/prod", None),
+        (&format!("${{secretsmanager:{ARN}:password}}"), Provider::SecretsManager, ARN, some("password")),
+        (&format!("${{secretsmanager:{ARN}}}"), Provider::SecretsManager, ARN, None),
         ("${ssm:/snow/user}", Provider::Ssm, "/snow/user", None),
         ("${ssm::/snow/user}", Provider::Ssm, "/snow/user", None),
     ] {
@@ -58,9 +33,7 @@ fn placeholders_are_read_in_kafkas_form_and_an_arn_keeps_its_colons() {
 
 #[test]
 fn text_that_is_no_placeholder_stays_text() {
-    for text in [
-        "", "plain", "$", "${", "${}", "${NAME}", "a${b", "{env:A}", "$env:A", "}${",
-    ] {
+    for text in ["", "plain", "$", "${", "${}", "${NAME}", "a${b", "{env:A}", "$env:A", "}${"] {
         assert_eq!(Template::parse(text), Ok(None), "{text:?}");
     }
 }
@@ -76,14 +49,8 @@ fn a_broken_placeholder_is_a_fault_that_says_what_is_wrong() {
         ("${env:NAME", "closing brace"),
     ] {
         assert!(Template::parse(text).unwrap_err().contains(part), "{text}");
-        let (key, _, message) = Dir::new()
-            .servicenow("snow", &[("snow.auth.username", text)])
-            .fault();
-        assert_eq!(
-            (key.as_str(), message.contains(part)),
-            ("snow.auth.username", true),
-            "{message}"
-        );
+        let (key, _, message) = Dir::new().servicenow("snow", &[("snow.auth.username", text)]).fault();
+        assert_eq!((key.as_str(), message.contains(part)), ("snow.auth.username", true), "{message}");
     }
 }
 

@@ -3,11 +3,7 @@ use crate::config::ProducerSettings;
 
 #[track_caller]
 fn settings(worker: &str, overrides: &[(&str, &str)]) -> ProducerSettings {
-    let documents = Dir::new()
-        .with("worker.json", worker)
-        .servicenow("snow", overrides)
-        .load()
-        .unwrap_or_else(|faults| panic!("{faults}"));
+    let documents = Dir::new().with("worker.json", worker).servicenow("snow", overrides).load().unwrap_or_else(|faults| panic!("{faults}"));
     documents.connectors[0].producer(&documents.worker).unwrap()
 }
 
@@ -16,22 +12,12 @@ fn a_connectors_override_beats_the_workers_producer_which_beats_the_workers_own(
     let worker = r#"{"bootstrap.servers": "a:9092", "client.id": "worker", "producer.client.id": "producer", "producer.linger.ms": 1}"#;
     let settings = settings(worker, &[("producer.override.linger.ms", "2")]);
     let found: Vec<_> = settings.iter().collect();
-    assert_eq!(
-        found,
-        [
-            ("bootstrap.servers", "a:9092"),
-            ("client.id", "producer"),
-            ("linger.ms", "2")
-        ]
-    );
+    assert_eq!(found, [("bootstrap.servers", "a:9092"), ("client.id", "producer"), ("linger.ms", "2")]);
 }
 
 #[test]
 fn one_setting_by_two_names_is_one_setting() {
-    let settings = settings(
-        r#"{"producer.linger.ms": 1}"#,
-        &[("producer.override.queue.buffering.max.ms", "2")],
-    );
+    let settings = settings(r#"{"producer.linger.ms": 1}"#, &[("producer.override.queue.buffering.max.ms", "2")]);
     assert_eq!(settings.iter().collect::<Vec<_>>(), [("linger.ms", "2")]);
 }
 
@@ -63,25 +49,13 @@ fn what_has_no_equivalent_or_breaks_a_promise_is_refused_with_the_reason() {
     for (setting, value, reason) in [
         ("acks", "1", "all in-sync replicas"),
         ("enable.idempotence", "false", "always on"),
-        (
-            "max.in.flight.requests.per.connection",
-            "6",
-            "above the largest value, 5",
-        ),
+        ("max.in.flight.requests.per.connection", "6", "above the largest value, 5"),
         ("key.serializer", "x", "key converter"),
         ("interceptor.classes", "x", "Java class"),
         ("max.block.ms", "5", "sweep's budget"),
         ("transactional.id", "x", "no transactions"),
-        (
-            "delivery.report.only.error",
-            "true",
-            "acknowledgement is counted",
-        ),
-        (
-            "sasl.jaas.config",
-            "org.apache.kafka.common.security.scram.ScramLoginModule required password=\"hunter2\";",
-            "sasl.username",
-        ),
+        ("delivery.report.only.error", "true", "acknowledgement is counted"),
+        ("sasl.jaas.config", "org.apache.kafka.common.security.scram.ScramLoginModule required password=\"hunter2\";", "sasl.username"),
         ("ssl.truststore.location", "/t.jks", "ssl.ca.location"),
         ("partitioner.class", "com.acme.Mine", "`partitioner`"),
         ("linger.m", "5", "did you mean producer.override.linger.ms?"),
@@ -104,65 +78,24 @@ fn msk_iam_is_oauthbearer_for_librdkafka_and_the_java_way_to_ask_for_it_is_under
     }"#;
     let found = settings(worker, &[]);
     assert!(found.msk_iam);
-    assert_eq!(
-        found.iter().collect::<Vec<_>>(),
-        [
-            ("sasl.mechanism", "OAUTHBEARER"),
-            ("security.protocol", "SASL_SSL")
-        ]
-    );
-    assert!(
-        !settings(
-            r#"{"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}"#,
-            &[]
-        )
-        .msk_iam
-    );
+    assert_eq!(found.iter().collect::<Vec<_>>(), [("sasl.mechanism", "OAUTHBEARER"), ("security.protocol", "SASL_SSL")]);
+    assert!(!settings(r#"{"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}"#, &[]).msk_iam);
 }
 
 #[test]
 fn how_to_sign_in_is_whole() {
-    let fault = |worker: &str| {
-        Dir::new()
-            .with("worker.json", worker)
-            .servicenow("snow", &[])
-            .fault()
-    };
-    assert_eq!(
-        fault(r#"{"security.protocol": "SASL_SSL"}"#).0,
-        "sasl.mechanism"
-    );
-    assert_eq!(
-        fault(r#"{"sasl.mechanism": "AWS_MSK_IAM"}"#).0,
-        "sasl.mechanism"
-    );
-    assert_eq!(
-        fault(r#"{"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "AWS_MSK_IAM"}"#).0,
-        "security.protocol"
-    );
+    let fault = |worker: &str| Dir::new().with("worker.json", worker).servicenow("snow", &[]).fault();
+    assert_eq!(fault(r#"{"security.protocol": "SASL_SSL"}"#).0, "sasl.mechanism");
+    assert_eq!(fault(r#"{"sasl.mechanism": "AWS_MSK_IAM"}"#).0, "sasl.mechanism");
+    assert_eq!(fault(r#"{"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "AWS_MSK_IAM"}"#).0, "security.protocol");
     let scram = r#"{"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u"}"#;
     assert_eq!(fault(scram).0, "sasl.password");
     // A placeholder is there, whatever it will yield.
-    let half = Dir::new()
-        .with("worker.json", scram)
-        .servicenow("snow", &[("producer.override.linger.ms", "5")]);
-    assert_eq!(
-        half.load().unwrap_err().faults.len(),
-        1,
-        "the worker's mistake is not the connector's too"
-    );
-    let overridden = [
-        ("producer.override.security.protocol", "SASL_PLAINTEXT"),
-        ("producer.override.sasl.mechanism", "AWS_MSK_IAM"),
-    ];
-    assert_eq!(
-        Dir::new().servicenow("snow", &overridden).fault().0,
-        "security.protocol"
-    );
-    settings(
-        &scram.replace('}', r#", "sasl.password": "${env:P}"}"#),
-        &[],
-    );
+    let half = Dir::new().with("worker.json", scram).servicenow("snow", &[("producer.override.linger.ms", "5")]);
+    assert_eq!(half.load().unwrap_err().faults.len(), 1, "the worker's mistake is not the connector's too");
+    let overridden = [("producer.override.security.protocol", "SASL_PLAINTEXT"), ("producer.override.sasl.mechanism", "AWS_MSK_IAM")];
+    assert_eq!(Dir::new().servicenow("snow", &overridden).fault().0, "security.protocol");
+    settings(&scram.replace('}', r#", "sasl.password": "${env:P}"}"#), &[]);
 }
 
 #[test]
@@ -170,9 +103,6 @@ fn equal_settings_can_share_a_producer_and_none_are_shown() {
     let worker = r#"{"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "hunter2"}"#;
     let (one, two) = (settings(worker, &[]), settings(worker, &[]));
     assert_eq!(one, two);
-    assert_ne!(
-        one,
-        settings(worker, &[("producer.override.linger.ms", "9")])
-    );
+    assert_ne!(one, settings(worker, &[("producer.override.linger.ms", "9")]));
     assert!(!format!("{one:?}").contains("hunter2"));
 }

@@ -40,10 +40,7 @@ fn properties_are_read_as_java_reads_them() {
         ("", &[]),
     ];
     for (text, expected) in cases {
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
+        let expected: Vec<_> = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         assert_eq!(parsed(text), expected, "{text:?}");
     }
 }
@@ -54,10 +51,7 @@ fn a_broken_escape_is_named_by_its_line() {
         ("a=b\nc=\\u12", "has a malformed \\uXXXX escape in line 2"),
         ("a=\\uzzzz", "has a malformed \\uXXXX escape in line 1"),
         ("a=\\ud834", "has an unpaired surrogate escape in line 1"),
-        (
-            "a=\\ud834\\u0061",
-            "has an unpaired surrogate escape in line 1",
-        ),
+        ("a=\\ud834\\u0061", "has an unpaired surrogate escape in line 1"),
         ("a=\\udd1e", "has an unpaired surrogate escape in line 1"),
     ] {
         assert_eq!(properties(text).unwrap_err().to_string(), expected);
@@ -74,10 +68,7 @@ fn a_file_is_utf_8_or_else_latin_1() {
 /// Writes a text so that every character of it means itself.
 fn escaped(text: &str) -> String {
     let mut units = [0; 2];
-    text.chars()
-        .flat_map(|c| c.encode_utf16(&mut units).to_vec())
-        .map(|unit| format!("\\u{unit:04x}"))
-        .collect()
+    text.chars().flat_map(|c| c.encode_utf16(&mut units).to_vec()).map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
 proptest! {

@@ -25,10 +25,7 @@ impl Store {
     }
 
     fn set(&self, id: &str, text: &str) {
-        self.secrets
-            .lock()
-            .unwrap()
-            .insert(id.to_owned(), text.to_owned());
+        self.secrets.lock().unwrap().insert(id.to_owned(), text.to_owned());
     }
 
     fn asked(&self) -> usize {
@@ -41,10 +38,7 @@ impl SecretFetch for Store {
     async fn fetch(&self, id: &str) -> Result<SecretString, FetchError> {
         self.asked.lock().unwrap().push(id.to_owned());
         let found = self.secrets.lock().unwrap().get(id).cloned();
-        found.map(SecretString::from).ok_or(FetchError {
-            message: "there is no such secret".into(),
-            transient: false,
-        })
+        found.map(SecretString::from).ok_or(FetchError { message: "there is no such secret".into(), transient: false })
     }
 }
 
@@ -63,32 +57,18 @@ fn resolver(store: &Arc<Store>) -> (Resolver, Arc<AtomicU64>) {
 
 #[tokio::test]
 async fn several_placeholders_and_text_make_one_value_and_nothing_is_read_twice() {
-    let store = Store::with(&[
-        ("s", r#"{"a": "1", "n": 7, "b": true}"#),
-        ("whole", "all of it"),
-    ]);
+    let store = Store::with(&[("s", r#"{"a": "1", "n": 7, "b": true}"#), ("whole", "all of it")]);
     let (resolver, _) = resolver(&store);
     let keys = [
-        (
-            "snow.auth.username",
-            "x-${env:SNOW_USER}-${secretsmanager:s:a}${secretsmanager:s:n}-${secretsmanager:s:b}",
-        ),
+        ("snow.auth.username", "x-${env:SNOW_USER}-${secretsmanager:s:a}${secretsmanager:s:n}-${secretsmanager:s:b}"),
         ("snow.auth.password", "${secretsmanager:whole}"),
         ("snow.http.user.agent", "${env:NESTED}"),
     ];
     let documents = Dir::new().servicenow("snow", &keys).load().unwrap();
-    let values = documents.connectors[0]
-        .resolve(&resolver)
-        .await
-        .unwrap()
-        .values;
+    let values = documents.connectors[0].resolve(&resolver).await.unwrap().values;
     assert_eq!(values.text("snow.auth.username"), Some("x-user-17-true"));
     assert_eq!(values.text("snow.auth.password"), Some("all of it"));
-    assert_eq!(
-        values.text("snow.http.user.agent"),
-        Some("${env:SNOW_USER}"),
-        "no recursion"
-    );
+    assert_eq!(values.text("snow.http.user.agent"), Some("${env:SNOW_USER}"), "no recursion");
     assert_eq!(store.asked(), 2, "each secret once");
 }
 
@@ -96,53 +76,23 @@ async fn several_placeholders_and_text_make_one_value_and_nothing_is_read_twice(
 async fn files_are_properties_or_json() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.properties"), "user = Z\\u00fcrich\n").unwrap();
-    std::fs::write(
-        dir.path().join("a.json"),
-        r#"{"password": "p", "list": []}"#,
-    )
-    .unwrap();
+    std::fs::write(dir.path().join("a.json"), r#"{"password": "p", "list": []}"#).unwrap();
     let user = format!("${{file:{}/a.properties:user}}", dir.path().display());
     let password = format!("${{file:{}/a.json:password}}", dir.path().display());
     let (resolver, _) = resolver(&Store::with(&[]));
-    let documents = Dir::new()
-        .servicenow(
-            "snow",
-            &[
-                ("snow.auth.username", &user),
-                ("snow.auth.password", &password),
-            ],
-        )
-        .load()
-        .unwrap();
-    let values = documents.connectors[0]
-        .resolve(&resolver)
-        .await
-        .unwrap()
-        .values;
-    assert_eq!(
-        (
-            values.text("snow.auth.username"),
-            values.text("snow.auth.password")
-        ),
-        (Some("Zürich"), Some("p"))
-    );
+    let documents = Dir::new().servicenow("snow", &[("snow.auth.username", &user), ("snow.auth.password", &password)]).load().unwrap();
+    let values = documents.connectors[0].resolve(&resolver).await.unwrap().values;
+    assert_eq!((values.text("snow.auth.username"), values.text("snow.auth.password")), (Some("Zürich"), Some("p")));
 }
 
 #[tokio::test]
 async fn everything_that_is_missing_is_one_error_that_quotes_no_secret() {
-    let store = Store::with(&[
-        ("text", "hunter2"),
-        ("list", r#"["hunter2"]"#),
-        ("s", r#"{"other": "hunter2", "deep": {"x": "hunter2"}}"#),
-    ]);
+    let store = Store::with(&[("text", "hunter2"), ("list", r#"["hunter2"]"#), ("s", r#"{"other": "hunter2", "deep": {"x": "hunter2"}}"#)]);
     let (resolver, _) = resolver(&store);
     let placeholders = [
         ("snow.url", "https://${env:NO_HOST}"),
         ("snow.auth.username", "${file:/nowhere/x.properties:user}"),
-        (
-            "snow.auth.password",
-            "${secretsmanager:none:password}${secretsmanager:s:password}",
-        ),
+        ("snow.auth.password", "${secretsmanager:none:password}${secretsmanager:s:password}"),
         ("snow.http.user.agent", "${secretsmanager:text:key}"),
         ("snow.oauth.scope", "${secretsmanager:list:key}"),
         ("snow.oauth.client.id", "${secretsmanager:s:deep}"),
@@ -150,16 +100,10 @@ async fn everything_that_is_missing_is_one_error_that_quotes_no_secret() {
     ];
     // Checking looks nothing up, so nothing is missing yet.
     let documents = Dir::new().servicenow("snow", &placeholders).load().unwrap();
-    let error = documents.connectors[0]
-        .resolve(&resolver)
-        .await
-        .unwrap_err();
+    let error = documents.connectors[0].resolve(&resolver).await.unwrap_err();
     assert_eq!(error.code(), "Config.Unresolved");
     let report = error.to_string();
-    assert!(
-        report.starts_with("connectors/snow.json: 8 placeholders without a value:"),
-        "{report}"
-    );
+    assert!(report.starts_with("connectors/snow.json: 8 placeholders without a value:"), "{report}");
     for part in [
         "${env:NO_HOST} of snow.url: the environment has no variable NO_HOST",
         "${file:/nowhere/x.properties:user} of snow.auth.username: the file cannot be read",
@@ -172,18 +116,12 @@ async fn everything_that_is_missing_is_one_error_that_quotes_no_secret() {
     ] {
         assert!(report.contains(part), "{part} is not in {report}");
     }
-    assert!(
-        !report.contains("hunter2") && !format!("{error:?}").contains("hunter2"),
-        "{report}"
-    );
+    assert!(!report.contains("hunter2") && !format!("{error:?}").contains("hunter2"), "{report}");
 }
 
 #[tokio::test]
 async fn a_value_is_checked_once_it_is_known() {
-    let store = Store::with(&[(
-        "s",
-        r#"{"size": "0", "url": "https://me:hunter2@x", "query": "a=1^ORDERBYb"}"#,
-    )]);
+    let store = Store::with(&[("s", r#"{"size": "0", "url": "https://me:hunter2@x", "query": "a=1^ORDERBYb"}"#)]);
     let (resolver, _) = resolver(&store);
     let keys = [
         ("snow.source.batch.size", "${secretsmanager:s:size}"),
@@ -192,18 +130,9 @@ async fn a_value_is_checked_once_it_is_known() {
         ("snow.auth.password", "${env:SNOW_USER}"),
     ];
     let documents = Dir::new().servicenow("snow", &keys).load().unwrap();
-    let report = documents.connectors[0]
-        .resolve(&resolver)
-        .await
-        .unwrap_err()
-        .to_string();
+    let report = documents.connectors[0].resolve(&resolver).await.unwrap_err().to_string();
     assert!(report.starts_with("3 faults"), "{report}");
-    for part in [
-        "${secretsmanager:s:size}",
-        "below the smallest",
-        "carries credentials",
-        "contains ORDERBY",
-    ] {
+    for part in ["${secretsmanager:s:size}", "below the smallest", "carries credentials", "contains ORDERBY"] {
         assert!(report.contains(part), "{part} is not in {report}");
     }
     assert!(!report.contains("hunter2"), "{report}");
@@ -221,23 +150,14 @@ async fn two_aliases_may_turn_out_to_have_one_cursor_only_when_placeholders_are_
     ];
     let documents = Dir::new().servicenow("snow", &keys).load().unwrap();
     let (resolver, _) = resolver(&Store::with(&[]));
-    let report = documents.connectors[0]
-        .resolve(&resolver)
-        .await
-        .unwrap_err()
-        .to_string();
+    let report = documents.connectors[0].resolve(&resolver).await.unwrap_err().to_string();
     assert!(report.contains("the same cursor as table inc"), "{report}");
 }
 
 /// A connector whose password is a secret.
 fn with_secret() -> crate::config::Connector {
     let keys = [("snow.auth.password", "${secretsmanager:s:p}")];
-    Dir::new()
-        .servicenow("snow", &keys)
-        .load()
-        .unwrap()
-        .connectors
-        .remove(0)
+    Dir::new().servicenow("snow", &keys).load().unwrap().connectors.remove(0)
 }
 
 #[tokio::test]
@@ -245,27 +165,13 @@ async fn a_secret_is_read_again_after_five_minutes_and_not_before() {
     let store = Store::with(&[("s", r#"{"p": "old"}"#)]);
     let (resolver, clock) = resolver(&store);
     let connector = with_secret();
-    let password = async || {
-        connector
-            .resolve(&resolver)
-            .await
-            .unwrap()
-            .values
-            .text("snow.auth.password")
-            .map(str::to_owned)
-    };
+    let password = async || connector.resolve(&resolver).await.unwrap().values.text("snow.auth.password").map(str::to_owned);
     assert_eq!(password().await.as_deref(), Some("old"));
     store.set("s", r#"{"p": "new"}"#);
     clock.fetch_add(299, Ordering::SeqCst);
-    assert_eq!(
-        (password().await.as_deref(), store.asked()),
-        (Some("old"), 1)
-    );
+    assert_eq!((password().await.as_deref(), store.asked()), (Some("old"), 1));
     clock.fetch_add(1, Ordering::SeqCst);
-    assert_eq!(
-        (password().await.as_deref(), store.asked()),
-        (Some("new"), 2)
-    );
+    assert_eq!((password().await.as_deref(), store.asked()), (Some("new"), 2));
     clock.fetch_sub(3600, Ordering::SeqCst);
     password().await;
     assert_eq!(store.asked(), 3, "a clock that went back proves no age");
@@ -279,31 +185,16 @@ async fn a_refused_credential_is_read_once_more_however_many_ask() {
     store.set("s", r#"{"p": "new"}"#);
 
     let (fresh, changed) = stale.refresh(&resolver).await.unwrap();
-    assert_eq!(
-        (fresh.values.text("snow.auth.password"), changed),
-        (Some("new"), true)
-    );
+    assert_eq!((fresh.values.text("snow.auth.password"), changed), (Some("new"), true));
     let (other, changed) = stale.refresh(&resolver).await.unwrap();
-    assert_eq!(
-        (other.values.text("snow.auth.password"), changed),
-        (Some("new"), true),
-        "another table gets it as well"
-    );
+    assert_eq!((other.values.text("snow.auth.password"), changed), (Some("new"), true), "another table gets it as well");
     assert_eq!(store.asked(), 2, "but without another read");
 
     let (_, changed) = fresh.refresh(&resolver).await.unwrap();
-    assert_eq!(
-        (changed, store.asked()),
-        (false, 2),
-        "what was just read again is not read once more"
-    );
+    assert_eq!((changed, store.asked()), (false, 2), "what was just read again is not read once more");
     clock.fetch_add(300, Ordering::SeqCst);
     let (_, changed) = fresh.refresh(&resolver).await.unwrap();
-    assert_eq!(
-        (changed, store.asked()),
-        (false, 3),
-        "later it may have been rotated again"
-    );
+    assert_eq!((changed, store.asked()), (false, 3), "later it may have been rotated again");
 }
 
 #[tokio::test]
@@ -311,17 +202,8 @@ async fn a_refresh_that_finds_the_same_secret_says_so() {
     let (resolver, _) = resolver(&Store::with(&[("s", r#"{"p": "old"}"#)]));
     let connector = with_secret().resolve(&resolver).await.unwrap();
     assert!(!connector.refresh(&resolver).await.unwrap().1);
-    let literal = Dir::new()
-        .servicenow(
-            "snow",
-            &[("snow.auth.username", "u"), ("snow.auth.password", "p")],
-        )
-        .load()
-        .unwrap();
-    assert!(
-        !literal.connectors[0].refresh(&resolver).await.unwrap().1,
-        "there is nothing to look up"
-    );
+    let literal = Dir::new().servicenow("snow", &[("snow.auth.username", "u"), ("snow.auth.password", "p")]).load().unwrap();
+    assert!(!literal.connectors[0].refresh(&resolver).await.unwrap().1, "there is nothing to look up");
 }
 
 #[tokio::test]
@@ -356,15 +238,10 @@ impl SecretFetch for Silent {
 
 #[tokio::test]
 async fn a_secrets_manager_that_does_not_answer_is_given_up_and_may_be_tried_later() {
-    let resolver = Resolver::new(|_| Some("u".to_owned()), SystemTime::now)
+    let resolver = Resolver::new(|_| Some("u".to_owned()), || SystemTime::UNIX_EPOCH)
         .with_secrets(Arc::new(Silent))
         .with_timeout(Duration::from_millis(5));
-    let error = tokio::time::timeout(Duration::from_secs(5), with_secret().resolve(&resolver))
-        .await
-        .expect("the look is given up")
-        .unwrap_err();
-    assert!(
-        error.is_transient() && error.to_string().contains("no answer came within 5ms"),
-        "{error}"
-    );
+    let error =
+        tokio::time::timeout(Duration::from_secs(5), with_secret().resolve(&resolver)).await.expect("the look is given up").unwrap_err();
+    assert!(error.is_transient() && error.to_string().contains("no answer came within 5ms"), "{error}");
 }

@@ -106,7 +106,11 @@ pub(super) async fn a_reset_starts_anew_and_keeps_counting_revisions(bed: &dyn B
     let reset = super::write(Change::Reset { identity: identity.clone(), now_ms: START });
     let item = table.send(&reset).await.expect("nobody holds it");
     let rewound_by = Some("r".to_owned());
-    assert_eq!(item, Item { revision: 6, write_id: reset.id, rewound_by, ..Item::new(identity) }, "the same request rewinds it no second time");
+    assert_eq!(
+        item,
+        Item { revision: 6, write_id: reset.id, rewound_by, ..Item::new(identity) },
+        "the same request rewinds it no second time"
+    );
     assert_eq!(table.item().await, item);
     table.tick("a", START).await.expect("as if never swept");
 }

@@ -101,7 +101,8 @@ impl ErrorBody {
 
     /// Both parts in one line, cut to a length that fits a log line.
     pub(super) fn text(&self) -> String {
-        let parts: Vec<&str> = [&self.message, &self.detail].into_iter().flatten().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> =
+            [&self.message, &self.detail].into_iter().flatten().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
         if parts.is_empty() { "no message".to_owned() } else { parts.join(": ").chars().take(300).collect() }
     }
 
@@ -121,7 +122,8 @@ impl Reading {
     /// # Errors
     /// [`Error::Malformed`], [`Error::Cancelled`], [`Error::Unable`] or [`Error::BadRow`].
     pub(super) fn rows(&self, body: &Bytes, limit: u32) -> Result<Rows, Error> {
-        let text = std::str::from_utf8(body).map_err(|error| Error::Malformed { detail: format!("byte {} is not UTF-8", error.valid_up_to()) })?;
+        let text =
+            std::str::from_utf8(body).map_err(|error| Error::Malformed { detail: format!("byte {} is not UTF-8", error.valid_up_to()) })?;
         if text.trim().is_empty() {
             return Err(Error::Malformed { detail: "the body is empty".to_owned() });
         }
@@ -136,7 +138,8 @@ impl Reading {
                 false => Error::Unable { status: 200, detail: error.text() },
             });
         }
-        let raw = parsed.result.and_then(|listed| listed.0).ok_or_else(|| Error::Malformed { detail: "there is no list of rows".to_owned() })?;
+        let raw =
+            parsed.result.and_then(|listed| listed.0).ok_or_else(|| Error::Malformed { detail: "there is no list of rows".to_owned() })?;
         let mut rows = Rows { rows: Vec::with_capacity(raw.len()), skipped: 0 };
         for row in raw {
             self.row(body, row, &mut rows)?;
@@ -189,7 +192,8 @@ impl Reading {
             #[serde(borrow)]
             display_value: Option<&'a RawValue>,
         }
-        let malformed = |error: serde_json::Error| Error::Malformed { detail: format!("a row is not as display_value=all has it: {error}") };
+        let malformed =
+            |error: serde_json::Error| Error::Malformed { detail: format!("a row is not as display_value=all has it: {error}") };
         let fields: Ordered = serde_json::from_str(raw.get()).map_err(malformed)?;
         let mut out = String::with_capacity(raw.get().len() / 2);
         out.push('{');
@@ -395,7 +399,8 @@ mod tests {
         reading(DisplayValue::False, BadRow::Fail)
     }
 
-    const ROW: &str = r#"{"sys_id":"a1","n":"Zürich ☃ 𝄞 \ud800 \u0000", "sys_updated_on":"1970-01-01 00:00:07","sys_mod_count":"3","u_a$b":"x"}"#;
+    const ROW: &str =
+        r#"{"sys_id":"a1","n":"Zürich ☃ 𝄞 \ud800 \u0000", "sys_updated_on":"1970-01-01 00:00:07","sys_mod_count":"3","u_a$b":"x"}"#;
 
     #[test]
     fn a_row_is_a_slice_of_the_body_whatever_characters_it_holds() {
@@ -423,7 +428,9 @@ mod tests {
 
     #[test]
     fn a_row_without_a_readable_cursor_fails_by_name_or_is_counted() {
-        let body = Bytes::from_static(br#"{"result":[{"sys_id":"a1","sys_updated_on":""},{},{"sys_id":"a2","sys_updated_on":"1970-01-01 00:00:07"}]}"#);
+        let body = Bytes::from_static(
+            br#"{"result":[{"sys_id":"a1","sys_updated_on":""},{},{"sys_id":"a2","sys_updated_on":"1970-01-01 00:00:07"}]}"#,
+        );
         let error = plain().rows(&body, 10).expect_err("bad row").to_string();
         assert!(error.contains("a1") && error.contains("sys_updated_on"), "{error}");
         let rows = reading(DisplayValue::False, BadRow::Skip).rows(&body, 10).expect("rows");

@@ -195,11 +195,8 @@ impl Login {
     async fn fetch_token(&self, client: &OauthClient, timeout: Duration) -> Result<Token, Error> {
         let url = client.token_url.to_string();
         let failed = |detail: String, transient: bool| Error::NoToken { url: url.clone(), detail, transient };
-        let mut form = vec![
-            ("grant_type", "client_credentials"),
-            ("client_id", client.id.as_str()),
-            ("client_secret", client.secret.expose_secret()),
-        ];
+        let mut form =
+            vec![("grant_type", "client_credentials"), ("client_id", client.id.as_str()), ("client_secret", client.secret.expose_secret())];
         if let Some(scope) = &client.scope {
             form.push(("scope", scope));
         }

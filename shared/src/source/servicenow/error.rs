@@ -9,13 +9,17 @@ use crate::failure::{Failure, Retry};
 /// A failure of one request, or of what it answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
-    #[error("the instance refused the login (401: {detail}). Check user, password and their placeholders; a locked or SSO-only account looks the same")]
+    #[error(
+        "the instance refused the login (401: {detail}). Check user, password and their placeholders; a locked or SSO-only account looks the same"
+    )]
     Unauthorized { detail: String },
 
     #[error("no OAuth token from {url}: {detail}. Check client id and secret, and that the grant type is enabled on the instance")]
     NoToken { url: String, detail: String, transient: bool },
 
-    #[error("access denied (403: {detail}). Give the integration user read access to the table and its cursor fields: REST API, table, field and query_range ACLs")]
+    #[error(
+        "access denied (403: {detail}). Give the integration user read access to the table and its cursor fields: REST API, table, field and query_range ACLs"
+    )]
     Forbidden { detail: String },
 
     #[error("no such table or view ({status}: {detail}). Check the alias's name key, and that the user may read it")]
@@ -39,10 +43,14 @@ pub(super) enum Error {
     #[error("the instance queued or dropped the request (202). The next tick tries again")]
     Queued,
 
-    #[error("the instance answered with a page for people ({content_type}: {title}): it hibernates, is in maintenance, or asks for a login. Nothing was read")]
+    #[error(
+        "the instance answered with a page for people ({content_type}: {title}): it hibernates, is in maintenance, or asks for a login. Nothing was read"
+    )]
     NotData { content_type: String, title: String },
 
-    #[error("the instance redirects to {to}: snow.url is not the address of the instance, or it asks for a login. Redirects to other hosts are not followed")]
+    #[error(
+        "the instance redirects to {to}: snow.url is not the address of the instance, or it asks for a login. Redirects to other hosts are not followed"
+    )]
     Redirected { to: String },
 
     #[error("the answer is not complete JSON ({detail}). Nothing of it was used")]
@@ -57,7 +65,9 @@ pub(super) enum Error {
     #[error("no answer to a page of {limit} rows within {millis} ms. Narrow the alias's fields, or raise snow.http.request.timeout.ms")]
     TimedOut { limit: u32, millis: u128 },
 
-    #[error("there is no memory for a page of {limit} rows beside the other tables' pages. Give the function more memory, or lower batch.size")]
+    #[error(
+        "there is no memory for a page of {limit} rows beside the other tables' pages. Give the function more memory, or lower batch.size"
+    )]
     Squeezed { limit: u32 },
 
     #[error("the time for this sweep is over")]
@@ -69,10 +79,14 @@ pub(super) enum Error {
     )]
     PredicateIgnored { predicate: String, detail: String },
 
-    #[error("rows came out of order: {before} before {after}. The instance did not honour ORDERBY (query_range ACL), or the integration user's time zone is not UTC")]
+    #[error(
+        "rows came out of order: {before} before {after}. The instance did not honour ORDERBY (query_range ACL), or the integration user's time zone is not UTC"
+    )]
     OutOfOrder { before: String, after: String },
 
-    #[error("row {id}: {field} cannot be read as a cursor ({value}). Give the user access to the field, choose another, or set snow.source.bad.row.behavior=skip")]
+    #[error(
+        "row {id}: {field} cannot be read as a cursor ({value}). Give the user access to the field, choose another, or set snow.source.bad.row.behavior=skip"
+    )]
     BadRow { id: String, field: String, value: String },
 
     #[error("more than {limit} hidden rows share one id prefix in second {second}; they cannot be stepped over. Raise batch.size")]

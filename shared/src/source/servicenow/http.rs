@@ -241,7 +241,9 @@ fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Re
         403 => Error::Forbidden { detail: said },
         400 if said.contains("Invalid table") => Error::TableMissing { status: code, detail: said },
         404 => Error::TableMissing { status: code, detail: said },
-        400 | 414 | 431 if code != 400 || (is_html && mentions_length(body)) => Error::UrlTooLong { status: code, length: url.as_str().len() },
+        400 | 414 | 431 if code != 400 || (is_html && mentions_length(body)) => {
+            Error::UrlTooLong { status: code, length: url.as_str().len() }
+        }
         408 | 425 | 499 => Error::Unable { status: code, detail: said },
         429 => Error::RateLimited {
             rule: header(headers, "x-ratelimit-rule").map(|rule| format!(", rule {rule}")).unwrap_or_default(),

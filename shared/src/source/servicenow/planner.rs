@@ -322,13 +322,14 @@ impl<R: Clone> Planner<R> {
         let hi = self.difference_ms.map(|difference| now_ms.saturating_add(difference).div_euclid(1000) - self.settings.lag);
         let overlap_from = second.saturating_sub(self.settings.overlap).max(self.window.from());
         let knows = self.window.knows(*second);
-        let (range, pending) = if knows && self.window.unknown_through().is_none() && self.is_less_than_half(self.window.count_from(overlap_from)) {
-            (Range::from(overlap_from, hi), None)
-        } else if id.is_empty() || (knows && self.is_less_than_half(self.window.count_from(*second))) {
-            (Range::from(*second, hi), Some((overlap_from, *second - 1)))
-        } else {
-            (Range::rest_of(*second, id), Some((overlap_from, *second)))
-        };
+        let (range, pending) =
+            if knows && self.window.unknown_through().is_none() && self.is_less_than_half(self.window.count_from(overlap_from)) {
+                (Range::from(overlap_from, hi), None)
+            } else if id.is_empty() || (knows && self.is_less_than_half(self.window.count_from(*second))) {
+                (Range::from(*second, hi), Some((overlap_from, *second - 1)))
+            } else {
+                (Range::rest_of(*second, id), Some((overlap_from, *second)))
+            };
         let pending = merged(pending.filter(|(from, to)| from <= to), self.overdue);
         Sweep {
             hi,
@@ -417,8 +418,7 @@ impl<R: Clone> Planner<R> {
         let overlap_from = self.cursor.second.saturating_sub(self.settings.overlap);
         let keep_from = sweep.pending.map_or(overlap_from, |(from, _)| from.min(overlap_from));
         let delivered = rows.iter().filter(|(head, _)| head.second >= keep_from).map(|(head, _)| (head.second, head.version())).collect();
-        let change =
-            WindowChange { delivered, forget_before: Some(keep_from), limit: self.settings.window_limit.max(1), refilled: false };
+        let change = WindowChange { delivered, forget_before: Some(keep_from), limit: self.settings.window_limit.max(1), refilled: false };
         self.window.apply(&change);
         change
     }

@@ -216,7 +216,12 @@ mod tests {
     fn a_row_outside_of_the_range_names_the_predicate_that_was_ignored() {
         let error = Range::from(10, Some(20)).check(&[row(9, "a")], 5, &fields()).expect_err("before the range");
         assert!(error.to_string().contains("sys_updated_on>=1970-01-01 00:00:10"), "{error}");
-        for (range, outside) in [(Range::from(10, Some(20)), row(21, "a")), (Range::rest_of(5, "aa"), row(6, "b")), (Range::rest_of(5, "bb"), row(5, "aa")), (Range::rest_of(5, "bb"), row(5, "bb"))] {
+        for (range, outside) in [
+            (Range::from(10, Some(20)), row(21, "a")),
+            (Range::rest_of(5, "aa"), row(6, "b")),
+            (Range::rest_of(5, "bb"), row(5, "aa")),
+            (Range::rest_of(5, "bb"), row(5, "bb")),
+        ] {
             assert!(matches!(range.check(&[outside], 5, &fields()), Err(Error::PredicateIgnored { .. })), "{range:?}");
         }
         assert!(Range::from(0, None).check(&[row(1, "a"), row(2, "b")], 1, &fields()).is_err(), "more rows than the limit");

@@ -7,7 +7,8 @@ use jiff::tz::TimeZone;
 /// Epoch seconds of a raw timestamp; `None` if it has any other form or names no moment.
 pub(super) fn parse(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
-    let separated = bytes.len() == 19 && bytes[4] == b'-' && bytes[7] == b'-' && bytes[10] == b' ' && bytes[13] == b':' && bytes[16] == b':';
+    let separated =
+        bytes.len() == 19 && bytes[4] == b'-' && bytes[7] == b'-' && bytes[10] == b' ' && bytes[13] == b':' && bytes[16] == b':';
     if !separated {
         return None;
     }
@@ -46,7 +47,17 @@ mod tests {
 
     #[test]
     fn anything_else_is_not_a_timestamp() {
-        for text in ["", "2026-09-29", "2026-13-01 00:00:00", "2026-02-30 00:00:00", "29/09/2026 08:10:42", "2026-09-29T08:10:42", "2026-09-29 08:10:4x", "2026-09-29 08:10:42 PM", "２026-09-29 08:10:4"] {
+        for text in [
+            "",
+            "2026-09-29",
+            "2026-13-01 00:00:00",
+            "2026-02-30 00:00:00",
+            "29/09/2026 08:10:42",
+            "2026-09-29T08:10:42",
+            "2026-09-29 08:10:4x",
+            "2026-09-29 08:10:42 PM",
+            "２026-09-29 08:10:4",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

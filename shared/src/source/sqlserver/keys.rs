@@ -7,9 +7,7 @@ use crate::config::{Env, Faults, Key, Kind, NotYet, Shape, SourceKind, Values};
 
 mod settings;
 
-pub use settings::{
-    Encrypt, Intent, Oversize, ReadMode, SchemaMode, SqlServer, Start, Table, TableName,
-};
+pub use settings::{Encrypt, Intent, Oversize, ReadMode, SchemaMode, SqlServer, Start, Table, TableName};
 
 /// The variable with the smallest allowed poll interval, in seconds.
 pub const MIN_INTERVAL: &str = "SP_MSSQL_POLLING_MIN_INTERVAL_SECONDS";
@@ -49,9 +47,7 @@ static COLUMN: Shape = Shape {
         if text.is_empty() || text.chars().any(char::is_control) {
             Err("is no column's name".into())
         } else if text.encode_utf16().count() > LONGEST_IDENTIFIER {
-            Err(format!(
-                "is longer than SQL Server's {LONGEST_IDENTIFIER} characters"
-            ))
+            Err(format!("is longer than SQL Server's {LONGEST_IDENTIFIER} characters"))
         } else {
             Ok(())
         }
@@ -79,11 +75,7 @@ static ZONE: Shape = Shape {
 const I32: i64 = i32::MAX as i64;
 
 const fn millis(min: i64) -> Kind {
-    Kind::Integer {
-        min,
-        max: I32,
-        unit: "ms",
-    }
+    Kind::Integer { min, max: I32, unit: "ms" }
 }
 
 const fn count(min: i64, max: i64) -> Kind {
@@ -113,7 +105,8 @@ static KEYS: &[Key] = &[
     Key::new("mssql.schema.mode", Kind::Choice(&["schemaless", "typed"]), "The shape of record values.")
         .or("schemaless")
         .not_yet(&[NotYet { values: Some(&["typed"]), what: "a schema mode other than schemaless" }]),
-    Key::new("mssql.decimal.as.string", Kind::Boolean, "Whether decimals and money are texts, for readers that would round numbers.").or("false"),
+    Key::new("mssql.decimal.as.string", Kind::Boolean, "Whether decimals and money are texts, for readers that would round numbers.")
+        .or("false"),
     Key::new(
         "mssql.read.mode",
         Kind::Choice(&["plain", "locking"]),
@@ -121,15 +114,32 @@ static KEYS: &[Key] = &[
     )
     .or("plain"),
     Key::new("mssql.application.intent", Kind::Choice(&["readwrite", "readonly"]), "What an availability group routes by.").or("readwrite"),
-    Key::new("mssql.packet.size", Kind::Integer { min: 512, max: 32_767, unit: "bytes" }, "The size of network packets; the driver's own when absent."),
-    Key::new("mssql.audit.interval.ms", millis(1000), "How often rows behind the cursor are counted, to find ones that became visible late; never when absent."),
-    Key::new("mssql.oversize.row.behavior", Kind::Choice(&["fail", "skip"]), "What a row does that is larger than Kafka takes: fail the table, or be skipped, counted and logged.")
-        .or("fail"),
+    Key::new(
+        "mssql.packet.size",
+        Kind::Integer { min: 512, max: 32_767, unit: "bytes" },
+        "The size of network packets; the driver's own when absent.",
+    ),
+    Key::new(
+        "mssql.audit.interval.ms",
+        millis(1000),
+        "How often rows behind the cursor are counted, to find ones that became visible late; never when absent.",
+    ),
+    Key::new(
+        "mssql.oversize.row.behavior",
+        Kind::Choice(&["fail", "skip"]),
+        "What a row does that is larger than Kafka takes: fail the table, or be skipped, counted and logged.",
+    )
+    .or("fail"),
     Key::new("mssql.tables", Kind::Aliases, "The aliases of the tables, each with its own keys below.").required().structural(),
     Key::of_table("name", Kind::Shaped(&TABLE), "The table.").required(),
     Key::of_table("topic", Kind::Topic, "The topic.").required(),
     Key::of_table("sequence.column", Kind::Shaped(&COLUMN), "The unique, ever growing whole number that rows are read by.").required(),
-    Key::of_table("start", Kind::Shaped(&START), "Where to begin while there is no cursor: after the rows of now, with the first row, or above a number.").or("latest"),
+    Key::of_table(
+        "start",
+        Kind::Shaped(&START),
+        "Where to begin while there is no cursor: after the rows of now, with the first row, or above a number.",
+    )
+    .or("latest"),
     Key::of_table("batch.size", count(1, 100_000), "Rows per statement.").or("500"),
     Key::of_table("max.rows.per.poll", count(1, I32), "Rows per sweep; at least one batch.").or("10000"),
     Key::of_table("poll.interval.ms", millis(1), "How often a table that is caught up is looked at.").or("5000"),
@@ -148,16 +158,10 @@ fn check(values: &Values, env: Env<'_>, faults: &mut Faults) {
         if let (Some(rows), Some(limit)) = (values.integer(&batch), values.integer(&most))
             && limit < rows
         {
-            faults.push(values.fault(
-                &most,
-                format!("is {limit} and so below {batch}, which is {rows}"),
-            ));
+            faults.push(values.fault(&most, format!("is {limit} and so below {batch}, which is {rows}")));
         }
         let interval = of(alias, "poll.interval.ms");
-        if let Some(millis) = values
-            .integer(&interval)
-            .filter(|millis| *millis < i64::from(smallest) * 1000)
-        {
+        if let Some(millis) = values.integer(&interval).filter(|millis| *millis < i64::from(smallest) * 1000) {
             let message = format!(
                 "is {millis} ms, below the smallest allowed interval of {} ms ({MIN_INTERVAL}={smallest})",
                 i64::from(smallest) * 1000
@@ -172,27 +176,15 @@ fn check_encryption(values: &Values, faults: &mut Faults) {
     let trust = "mssql.trust.server.certificate";
     if values.boolean(trust) == Some(true) {
         if values.is_set("mssql.tls.ca.path") {
-            faults.push(values.fault(
-                trust,
-                "contradicts mssql.tls.ca.path: either any certificate is trusted or those are",
-            ));
+            faults.push(values.fault(trust, "contradicts mssql.tls.ca.path: either any certificate is trusted or those are"));
         } else if values.choice("mssql.encrypt") == Some("strict") {
-            faults.push(values.fault(
-                trust,
-                "contradicts mssql.encrypt=strict, which always verifies the certificate",
-            ));
+            faults.push(values.fault(trust, "contradicts mssql.encrypt=strict, which always verifies the certificate"));
         } else {
-            faults.warn(values.fault(
-                trust,
-                "is true: nobody verifies who answers; give the certificate with mssql.tls.ca.path",
-            ));
+            faults.warn(values.fault(trust, "is true: nobody verifies who answers; give the certificate with mssql.tls.ca.path"));
         }
     }
     if values.choice("mssql.encrypt") == Some("optional") {
-        faults.warn(values.fault(
-            "mssql.encrypt",
-            "is optional: rows may cross the network in clear",
-        ));
+        faults.warn(values.fault("mssql.encrypt", "is optional: rows may cross the network in clear"));
     }
 }
 
@@ -202,8 +194,7 @@ fn min_interval_seconds(values: &Values, env: Env<'_>, faults: &mut Faults) -> u
         return DEFAULT_MIN_INTERVAL_SECONDS;
     };
     text.trim().parse().unwrap_or_else(|_| {
-        let message =
-            format!("the environment variable {MIN_INTERVAL} is no whole number of seconds");
+        let message = format!("the environment variable {MIN_INTERVAL} is no whole number of seconds");
         faults.push(values.fault_of_file(message).given(Some(text.clone())));
         DEFAULT_MIN_INTERVAL_SECONDS
     })
@@ -213,18 +204,12 @@ fn min_interval_seconds(values: &Values, env: Env<'_>, faults: &mut Faults) -> u
 fn check_doubles(values: &Values, faults: &mut Faults) {
     let cursor = |alias: &str| {
         let table = TableName::parse(values.text(&of(alias, "name"))?)?;
-        Some((
-            table,
-            values.text(&of(alias, "sequence.column"))?.to_owned(),
-        ))
+        Some((table, values.text(&of(alias, "sequence.column"))?.to_owned()))
     };
     let aliases = values.aliases();
     for (at, alias) in aliases.iter().enumerate() {
         let Some(own) = cursor(alias) else { continue };
-        if let Some(first) = aliases[..at]
-            .iter()
-            .find(|other| cursor(other).as_ref() == Some(&own))
-        {
+        if let Some(first) = aliases[..at].iter().find(|other| cursor(other).as_ref() == Some(&own)) {
             let message = format!(
                 "makes table {alias} the same cursor as table {first} (same name and sequence.column); \
                  leave one out, or move it to a connector of its own"

@@ -45,10 +45,7 @@ pub(super) fn check(query: &str) -> Result<(), String> {
             return Err("contains ORDERBY; the order is the cursor's, so leave it out".into());
         }
         if term == "EQ" {
-            return Err(
-                "ends (^EQ) before its last term; the instance would ignore the cursor's terms"
-                    .into(),
-            );
+            return Err("ends (^EQ) before its last term; the instance would ignore the cursor's terms".into());
         }
     }
     Ok(())
@@ -70,16 +67,8 @@ mod tests {
         assert_eq!(normalised_query("active=true^EQ^EQ"), "active=true");
         assert_eq!(normalised_query("b=1^a=2"), "b=1^a=2");
         assert_eq!(normalised_query("name=EQ"), "name=EQ");
-        assert_eq!(
-            normalised_query("name=x^^EQ"),
-            "name=x^^EQ",
-            "the caret belongs to the value"
-        );
-        assert_eq!(
-            normalised_query("name=x^^^EQ"),
-            "name=x^^",
-            "an escaped caret, then the end mark"
-        );
+        assert_eq!(normalised_query("name=x^^EQ"), "name=x^^EQ", "the caret belongs to the value");
+        assert_eq!(normalised_query("name=x^^^EQ"), "name=x^^", "an escaped caret, then the end mark");
         assert_eq!(normalised_query(""), "");
         assert_eq!(normalised_query("EQ"), "");
     }
@@ -89,17 +78,11 @@ mod tests {
         assert!(check("active=true^ORDERBYnumber").is_err());
         assert!(check("ORDERBYDESCsys_created_on").is_err());
         assert!(check("a=1^EQ^b=2").is_err());
-        assert!(
-            check("a=1^^^ORDERBYb").is_err(),
-            "an escaped caret, then an order"
-        );
+        assert!(check("a=1^^^ORDERBYb").is_err(), "an escaped caret, then an order");
         assert!(check("a=1^\nb=2").is_err());
         assert!(check("^a=1").is_err());
         assert!(check("short_descriptionLIKEORDERBY").is_ok());
-        assert!(
-            check("short_description=x^^ORDERBY").is_ok(),
-            "the caret belongs to the value"
-        );
+        assert!(check("short_description=x^^ORDERBY").is_ok(), "the caret belongs to the value");
         assert!(check("active=true^NQpriority=1^ORstate=2^EQ").is_ok());
         assert!(check("").is_ok());
     }

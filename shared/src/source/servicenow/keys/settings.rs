@@ -263,10 +263,7 @@ impl ServiceNow {
                 initial_backoff: reader.millis("snow.retry.initial.backoff.ms"),
                 max_backoff: reader.millis("snow.retry.max.backoff.ms"),
             },
-            tls: Tls {
-                truststore: store(&mut reader, "truststore"),
-                keystore: store(&mut reader, "keystore"),
-            },
+            tls: Tls { truststore: store(&mut reader, "truststore"), keystore: store(&mut reader, "keystore") },
             schema_mode: reader.choice("snow.source.schema.mode", |text| match text {
                 "schemaless" => Some(SchemaMode::Schemaless),
                 "strings" => Some(SchemaMode::Strings),
@@ -279,9 +276,7 @@ impl ServiceNow {
                 "permissive" => Some(SchemaEvolution::Permissive),
                 _ => None,
             }),
-            typed_fields: reader
-                .required("snow.source.typed.fields", |text| typed_fields(text).ok())
-                .unwrap_or_default(),
+            typed_fields: reader.required("snow.source.typed.fields", |text| typed_fields(text).ok()).unwrap_or_default(),
             emit_envelope: reader.boolean("snow.source.emit.envelope"),
             bad_row: reader.choice("snow.source.bad.row.behavior", bad_row),
             oversize_row: reader.choice("snow.source.oversize.row.behavior", bad_row),
@@ -289,11 +284,7 @@ impl ServiceNow {
             overlap: reader.seconds("snow.source.overlap.seconds"),
             safety_lag: reader.seconds("snow.source.safety.lag.seconds"),
             dedup_window_records: reader.integer("snow.source.dedup.window.records"),
-            tables: values
-                .aliases()
-                .iter()
-                .map(|alias| table(&mut reader, alias))
-                .collect(),
+            tables: values.aliases().iter().map(|alias| table(&mut reader, alias)).collect(),
             url,
         };
         reader.finish(settings)
@@ -311,10 +302,7 @@ fn bad_row(text: &str) -> Option<BadRow> {
 fn auth(reader: &mut Reader<'_>, url: &Url) -> Auth {
     let kind = reader.choice("snow.auth.type", |text| Some(text.to_owned()));
     if kind == "basic" {
-        return Auth::Basic {
-            username: reader.text("snow.auth.username"),
-            password: reader.secret("snow.auth.password"),
-        };
+        return Auth::Basic { username: reader.text("snow.auth.username"), password: reader.secret("snow.auth.password") };
     }
     let token_url = reader.optional_endpoint("snow.oauth.token.url");
     let client = OauthClient {
@@ -327,15 +315,10 @@ fn auth(reader: &mut Reader<'_>, url: &Url) -> Auth {
             own
         }),
     };
-    match reader
-        .choice("snow.oauth.grant.type", |text| Some(text.to_owned()))
-        .as_str()
-    {
-        "password" => Auth::PasswordGrant {
-            client,
-            username: reader.text("snow.auth.username"),
-            password: reader.secret("snow.auth.password"),
-        },
+    match reader.choice("snow.oauth.grant.type", |text| Some(text.to_owned())).as_str() {
+        "password" => {
+            Auth::PasswordGrant { client, username: reader.text("snow.auth.username"), password: reader.secret("snow.auth.password") }
+        }
         _ => Auth::ClientCredentials { client },
     }
 }
@@ -362,9 +345,7 @@ fn store(reader: &mut Reader<'_>, which: &str) -> Option<Store> {
     Some(Store {
         path,
         password: reader.optional_secret(&format!("snow.tls.{which}.password")),
-        format: reader.choice(&format!("snow.tls.{which}.type"), |text| {
-            Some(text.to_owned())
-        }),
+        format: reader.choice(&format!("snow.tls.{which}.type"), |text| Some(text.to_owned())),
     })
 }
 
@@ -387,17 +368,13 @@ fn table(reader: &mut Reader<'_>, alias: &str) -> Table {
         }),
         exclude_reference_link: reader.boolean(&key("exclude.reference.link")),
         query_domain: reader.boolean(&key("query.domain")),
-        query_category: Some(reader.text(&key("query.category")))
-            .filter(|category| !category.is_empty()),
+        query_category: Some(reader.text(&key("query.category"))).filter(|category| !category.is_empty()),
         batch_size: reader.integer(&key("batch.size")),
         poll_interval: reader.millis(&key("poll.interval.ms")),
     };
     let listed = reader.text(&key("fields"));
     if !listed.is_empty() {
-        let mut fields: Vec<String> = listed
-            .split(',')
-            .map(|field| field.trim().to_owned())
-            .collect();
+        let mut fields: Vec<String> = listed.split(',').map(|field| field.trim().to_owned()).collect();
         let version = table.mod_count_field();
         if !fields.contains(&version) {
             fields.push(version);
@@ -409,33 +386,16 @@ fn table(reader: &mut Reader<'_>, alias: &str) -> Table {
 
 /// Reads the list of mode `typed`.
 pub(super) fn typed_fields(text: &str) -> Result<Vec<(String, String)>, String> {
-    const TYPES: [&str; 12] = [
-        "string",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "float32",
-        "float64",
-        "boolean",
-        "bytes",
-        "timestamp",
-        "date",
-        "time",
-    ];
+    const TYPES: [&str; 12] =
+        ["string", "int8", "int16", "int32", "int64", "float32", "float64", "boolean", "bytes", "timestamp", "date", "time"];
     if text.is_empty() {
         return Ok(Vec::new());
     }
     let entry = |entry: &str| {
         let (field, kind) = entry.trim().split_once(':')?;
-        let scale = kind
-            .strip_prefix("decimal(")
-            .and_then(|rest| rest.strip_suffix(')'));
+        let scale = kind.strip_prefix("decimal(").and_then(|rest| rest.strip_suffix(')'));
         let known = TYPES.contains(&kind) || scale.is_some_and(|scale| scale.parse::<u8>().is_ok());
         (known && super::is_field(field)).then(|| (field.to_owned(), kind.to_owned()))
     };
-    text.split(',')
-        .map(entry)
-        .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| "has an entry that is not field:type".into())
+    text.split(',').map(entry).collect::<Option<Vec<_>>>().ok_or_else(|| "has an entry that is not field:type".into())
 }

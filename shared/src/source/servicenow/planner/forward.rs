@@ -142,8 +142,18 @@ impl<R: Clone> Planner<R> {
             Some(total) => total <= u64::from(limit) && !answer.next_link && !(visible < total && visible >= SMALLEST_CLAMP),
             None => self.uncounted && visible == 0 && !answer.next_link,
         };
-        let mut page =
-            Page { range, narrowed, limit, new: Vec::new(), suppressed: 0, skipped: answer.skipped, is_blank, last: None, is_last: false, fits };
+        let mut page = Page {
+            range,
+            narrowed,
+            limit,
+            new: Vec::new(),
+            suppressed: 0,
+            skipped: answer.skipped,
+            is_blank,
+            last: None,
+            is_last: false,
+            fits,
+        };
         let mut rows = answer.rows;
         let (mut above, mut cut, mut passed_own, mut new) = (false, false, false, 0);
         let mut delivered = Vec::with_capacity(rows.len());
@@ -220,11 +230,7 @@ impl<R: Clone> Planner<R> {
             sweep.pending = merged(sweep.pending, Some((from, *second)));
         }
         let known = self.window.knows(*second) && self.is_less_than_half(self.window.count_at(*second));
-        if id.is_empty() || (known && !page.new.is_empty() && moved) {
-            Range::from(*second, sweep.hi)
-        } else {
-            Range::rest_of(*second, id)
-        }
+        if id.is_empty() || (known && !page.new.is_empty() && moved) { Range::from(*second, sweep.hi) } else { Range::rest_of(*second, id) }
     }
 }
 

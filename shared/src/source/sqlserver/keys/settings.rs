@@ -188,9 +188,7 @@ fn part(text: &str) -> Option<(String, &str)> {
     };
     let bare = !text.starts_with('[');
     let fits = !name.is_empty() && name.encode_utf16().count() <= LONGEST_IDENTIFIER;
-    let odd = |c: char| {
-        c.is_control() || (bare && (c.is_whitespace() || matches!(c, '[' | ']' | '"' | '\'' | ';')))
-    };
+    let odd = |c: char| c.is_control() || (bare && (c.is_whitespace() || matches!(c, '[' | ']' | '"' | '\'' | ';')));
     (fits && !name.chars().any(odd)).then_some((name, rest))
 }
 
@@ -214,9 +212,7 @@ impl Start {
             "earliest" => return Some(Start::Earliest),
             _ => {}
         }
-        let (sign, digits) = text
-            .strip_prefix('-')
-            .map_or(("", text), |digits| ("-", digits));
+        let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
@@ -231,11 +227,7 @@ impl Start {
 
 /// Reads a time zone; blank means UTC.
 pub(super) fn zone(text: &str) -> Option<TimeZone> {
-    if text.is_empty() {
-        Some(TimeZone::UTC)
-    } else {
-        TimeZone::get(text).ok()
-    }
+    if text.is_empty() { Some(TimeZone::UTC) } else { TimeZone::get(text).ok() }
 }
 
 impl SqlServer {
@@ -257,9 +249,7 @@ impl SqlServer {
             }),
             trust_server_certificate: reader.boolean("mssql.trust.server.certificate"),
             tls_ca_path: reader.optional("mssql.tls.ca.path"),
-            timezone: reader
-                .required("mssql.timezone", zone)
-                .unwrap_or(TimeZone::UTC),
+            timezone: reader.required("mssql.timezone", zone).unwrap_or(TimeZone::UTC),
             login_timeout: reader.millis("mssql.login.timeout.ms"),
             query_timeout: reader.millis("mssql.query.timeout.ms"),
             emit_envelope: reader.boolean("mssql.emit.envelope"),
@@ -286,11 +276,7 @@ impl SqlServer {
                 "skip" => Some(Oversize::Skip),
                 _ => None,
             }),
-            tables: values
-                .aliases()
-                .iter()
-                .map(|alias| table(&mut reader, alias))
-                .collect(),
+            tables: values.aliases().iter().map(|alias| table(&mut reader, alias)).collect(),
         };
         reader.finish(settings)
     }
@@ -300,14 +286,10 @@ fn table(reader: &mut Reader<'_>, alias: &str) -> Table {
     let key = |setting| of(alias, setting);
     Table {
         alias: alias.to_owned(),
-        name: reader
-            .required(&key("name"), TableName::parse)
-            .unwrap_or_default(),
+        name: reader.required(&key("name"), TableName::parse).unwrap_or_default(),
         topic: reader.text(&key("topic")),
         sequence_column: reader.text(&key("sequence.column")),
-        start: reader
-            .required(&key("start"), Start::parse)
-            .unwrap_or_default(),
+        start: reader.required(&key("start"), Start::parse).unwrap_or_default(),
         batch_size: reader.integer(&key("batch.size")),
         max_rows_per_poll: reader.integer(&key("max.rows.per.poll")),
         poll_interval: reader.millis(&key("poll.interval.ms")),
@@ -319,10 +301,7 @@ mod tests {
     use super::*;
 
     fn name(schema: &str, table: &str) -> Option<TableName> {
-        Some(TableName {
-            schema: schema.into(),
-            table: table.into(),
-        })
+        Some(TableName { schema: schema.into(), table: table.into() })
     }
 
     #[test]
@@ -330,27 +309,14 @@ mod tests {
         assert_eq!(TableName::parse("dbo.orders"), name("dbo", "orders"));
         assert_eq!(TableName::parse("[dbo].[orders]"), name("dbo", "orders"));
         assert_eq!(TableName::parse("[a.b].[x ]] y]"), name("a.b", "x ] y"));
-        for odd in [
-            "orders",
-            "a.b.c",
-            "[dbo.orders",
-            ".orders",
-            "dbo.",
-            "[].x",
-            "dbo.or ders",
-            "dbo.x;drop",
-            "[dbo]orders",
-        ] {
+        for odd in ["orders", "a.b.c", "[dbo.orders", ".orders", "dbo.", "[].x", "dbo.or ders", "dbo.x;drop", "[dbo]orders"] {
             assert_eq!(TableName::parse(odd), None, "{odd}");
         }
     }
 
     #[test]
     fn a_start_beyond_64_bits_keeps_its_digits() {
-        assert_eq!(
-            Start::parse("9223372036854775809"),
-            Some(Start::After("9223372036854775809".into()))
-        );
+        assert_eq!(Start::parse("9223372036854775809"), Some(Start::After("9223372036854775809".into())));
         assert_eq!(Start::parse("007"), Some(Start::After("7".into())));
         assert_eq!(Start::parse("-0"), Some(Start::After("0".into())));
         assert_eq!(Start::parse("-12"), Some(Start::After("-12".into())));
