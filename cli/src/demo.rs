@@ -3,6 +3,7 @@
 //! It shows what makes sweeping hard: thousands of rows of one second, rows that are counted and not shown, a row that
 //! appears behind the cursor. Everything lies in a folder that is gone afterwards.
 
+mod broker;
 mod instance;
 
 use std::io;
@@ -11,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tablesweep::assembly::{Assembly, Selection};
+use tablesweep::assembly::{Assembly, Refused, Selection, Sinks};
+use tablesweep::cursor::memory::MemoryStore;
 use tablesweep::cursor::sqlite::SqliteStore;
 use tablesweep::delivery::ToOne;
 use tablesweep::host::Host;
@@ -26,6 +28,7 @@ use crate::interrupt;
 use crate::output;
 use crate::sweep::report;
 
+use broker::Broker;
 use instance::Instance;
 
 /// The memory that the demo counts as having.
@@ -49,7 +52,8 @@ fn unusable(error: &io::Error) -> Stop {
 
 async fn show(folder: &Path, stop: &watch::Receiver<bool>) -> Result<Exit, Stop> {
     let instance = Instance::start()?;
-    instance.write_documents(folder).map_err(|error| unusable(&error))?;
+    let broker = Broker::start(&instance::topics())?;
+    instance.write_documents(folder, &broker.bootstrap_servers()).map_err(|error| unusable(&error))?;
     let rows = folder.join("rows.ndjson");
     let sweeper = Sweeper::new(folder, &rows, stop.clone()).await?;
     let mut reports = Vec::new();
@@ -67,8 +71,27 @@ async fn show(folder: &Path, stop: &watch::Receiver<bool>) -> Result<Exit, Stop>
             return Ok(Exit::Bad);
         }
     }
+    output::text(&format!("{}. The same into Kafka: a broker in this process, and a consumer that reads the records back.\n\n", reports.len() + 1))?;
+    let is_good = into_kafka(&sweeper, &broker).await?;
     output::text(&summary(&reports, &rows)?)?;
-    Ok(Exit::Good)
+    Ok(if is_good { Exit::Good } else { Exit::Bad })
+}
+
+/// Sweeps all tables from their beginning into the broker, and tells what a consumer finds there.
+async fn into_kafka(sweeper: &Sweeper, broker: &Broker) -> Result<bool, Stop> {
+    let sinks = broker.sinks(sweeper.assembly.documents().worker.clone(), &sweeper.engine.host);
+    let engine = Engine { store: Arc::new(MemoryStore::new()), ..sweeper.engine.clone() };
+    let report = sweeper.sweep_into(&engine, &sinks).await;
+    sinks.close().await;
+    output::text(&report::text(&report))?;
+    let mut found = 0;
+    for topic in instance::topics() {
+        let topic = broker.read_back(&topic)?;
+        output::text(&format!("   {}: {} records; the last one: {}\n", topic.name, topic.records, topic.last))?;
+        found += topic.records;
+    }
+    output::text("\n")?;
+    Ok(found == report.tables.iter().map(|table| table.rows).sum::<u64>())
 }
 
 /// What one process of the demo keeps between its sweeps.
@@ -92,9 +115,14 @@ impl Sweeper {
     }
 
     async fn sweep(&self) -> SweepReport {
-        let (jobs, refused) = self.assembly.jobs(&Selection::default(), &self.sinks).await;
-        let tables = self.engine.run(jobs, &self.run).await;
-        crate::sweep::together(Mode::Stream, tables, crate::sweep::reports_of(&refused))
+        self.sweep_into(&self.engine, &self.sinks).await
+    }
+
+    async fn sweep_into(&self, engine: &Engine, sinks: &dyn Sinks) -> SweepReport {
+        let (jobs, refused) = self.assembly.jobs(&Selection::default(), sinks).await;
+        let mut tables = engine.run(jobs, &self.run).await;
+        tables.extend(refused.iter().flat_map(Refused::reports));
+        SweepReport::together(Mode::Stream, tables)
     }
 }
 

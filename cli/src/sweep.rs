@@ -13,12 +13,11 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tablesweep::assembly::{Assembly, Refused, Selection};
+use tablesweep::assembly::{Assembly, Refused, Selection, Sinks as _};
 use tablesweep::config::Documents;
-use tablesweep::failure::Retry;
 use tablesweep::host::Host;
 use tablesweep::secrets;
-use tablesweep::sweep::{ByteBudget, Engine, Job, Mode, Outcome, Reason, Run, SweepReport, TableReport};
+use tablesweep::sweep::{ByteBudget, Engine, Job, Mode, Run, SweepReport, TableReport};
 
 use crate::args::{Output, SweepArgs};
 use crate::documents;
@@ -64,12 +63,14 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
         stop: stop.clone(),
     };
     let shown = std::io::stderr().is_terminal().then(|| progress.show());
-    let swept = match arguments.mode {
+    let mut tables = match arguments.mode {
         Mode::Stream => engine.run(jobs, &run).await,
         Mode::CatchUp => catch_up::run(&engine, jobs, &run).await,
     };
     drop(shown);
-    let report = together(arguments.mode, swept, refused);
+    sinks.close().await;
+    tables.extend(refused);
+    let report = SweepReport::together(arguments.mode, tables);
     tell(&report, &arguments)?;
     Ok(match (*stop.borrow(), report.tables.iter().all(|table| table.outcome.is_good())) {
         (true, _) => Exit::Interrupted,
@@ -102,20 +103,7 @@ fn settle_refused(refused: &[Refused]) -> Result<Vec<TableReport>, Stop> {
     if let Some(not_built) = refused.iter().find(|refused| refused.failure.code == "Config.NotBuilt") {
         return Err(Stop::wrong(not_built.failure.to_string()));
     }
-    Ok(reports_of(refused))
-}
-
-/// The reports of tables whose connector could not be had.
-pub fn reports_of(refused: &[Refused]) -> Vec<TableReport> {
-    let reports = refused.iter().flat_map(|refused| {
-        refused.tables.iter().map(|alias| {
-            let mut report = TableReport::new(&refused.connector, alias);
-            report.outcome = if refused.failure.retry == Retry::Never { Outcome::Parked } else { Outcome::Failed };
-            report.reason = Some(Reason::from(&refused.failure));
-            report
-        })
-    });
-    reports.collect()
+    Ok(refused.iter().flat_map(Refused::reports).collect())
 }
 
 /// With less time than the reserve nothing could ever be delivered.
@@ -128,13 +116,6 @@ fn refuse_too_short(jobs: &[Job], max_seconds: Option<u64>) -> Result<(), Stop> 
         ))),
         _ => Ok(()),
     }
-}
-
-/// All reports in the order of connector and alias.
-pub fn together(mode: Mode, mut tables: Vec<TableReport>, refused: Vec<TableReport>) -> SweepReport {
-    tables.extend(refused);
-    tables.sort_by(|one, other| (&one.connector, &one.table).cmp(&(&other.connector, &other.table)));
-    SweepReport { mode, tables }
 }
 
 /// The result goes to standard output, unless that is where the records are.

@@ -17,7 +17,7 @@ use crate::record::Shape;
 use crate::sink::Sink;
 use crate::source::servicenow::{self, Connection};
 use crate::source::{Table, sqlserver};
-use crate::sweep::Job;
+use crate::sweep::{Job, Outcome, Reason, TableReport};
 
 /// The sources that documents may name.
 pub static SOURCES: &[&SourceKind] = &[&servicenow::keys::SOURCE, &sqlserver::keys::SOURCE];
@@ -59,12 +59,16 @@ fn names(wanted: &str, connector: &str, alias: &str) -> bool {
 }
 
 /// Gives the sink for the records of a connector.
+#[async_trait]
 pub trait Sinks: Send + Sync {
     /// The sink of `connector`, whose placeholders are resolved.
     ///
     /// # Errors
     /// Its settings do not make a sink.
     fn of(&self, connector: &Connector) -> Result<Arc<dyn Sink>, Failure>;
+
+    /// Ends what the sinks keep running, for a process that is about to end.
+    async fn close(&self) {}
 }
 
 /// A connector that cannot be swept, and why.
@@ -76,6 +80,19 @@ pub struct Refused {
     pub tables: Vec<String>,
     /// Why.
     pub failure: Failure,
+}
+
+impl Refused {
+    /// What a sweep says of these tables.
+    pub fn reports(&self) -> Vec<TableReport> {
+        let outcome = if self.failure.retry == Retry::Never { Outcome::Parked } else { Outcome::Failed };
+        let report = |alias: &String| TableReport {
+            outcome,
+            reason: Some(Reason::from(&self.failure)),
+            ..TableReport::new(&self.connector, alias)
+        };
+        self.tables.iter().map(report).collect()
+    }
 }
 
 /// The tables of a connector as they were connected.

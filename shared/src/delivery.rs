@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use crate::assembly::Sinks;
 use crate::config::{Connector, Worker};
 use crate::failure::{Failure, Retry};
@@ -40,6 +42,7 @@ impl ToKafka {
     }
 }
 
+#[async_trait]
 impl Sinks for ToKafka {
     fn of(&self, connector: &Connector) -> Result<Arc<dyn Sink>, Failure> {
         let refuse = |code: &'static str, message: String| Failure::new(code, Retry::Never, format!("{}: {message}", connector.name));
@@ -56,6 +59,10 @@ impl Sinks for ToKafka {
         let settings: BTreeMap<String, String> = producer.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let sink = self.sinks.sink(&settings, &BTreeMap::new(), oversize(connector))?;
         Ok(Arc::new(sink))
+    }
+
+    async fn close(&self) {
+        self.sinks.close().await;
     }
 }
 

@@ -28,6 +28,14 @@ pub const STEPS: [(&str, Event); 3] = [
 /// Rows of the generated incidents that share a second: a hundred seconds of history.
 const PER_SECOND: u64 = 200;
 
+/// The tables by their aliases.
+const TABLES: [(&str, &str); 3] = [("incident", "incident"), ("change", "change_request"), ("problem", "problem")];
+
+/// The topics of the tables.
+pub fn topics() -> Vec<String> {
+    TABLES.iter().map(|(_, table)| format!("snow.{table}")).collect()
+}
+
 /// A simulated instance with three tables.
 pub struct Instance {
     api: TableApi,
@@ -52,8 +60,8 @@ impl Instance {
         Ok(Self { api, updated })
     }
 
-    /// Writes the connector's document below `folder`.
-    pub fn write_documents(&self, folder: &Path) -> io::Result<()> {
+    /// Writes the connector's and the worker's document below `folder`.
+    pub fn write_documents(&self, folder: &Path, bootstrap_servers: &str) -> io::Result<()> {
         let mut config = json!({
             "connector.class": "servicenow",
             "snow.url": self.api.url(),
@@ -62,11 +70,12 @@ impl Instance {
             "snow.auth.password": "demo",
             "snow.tables": "incident,change,problem",
         });
-        for (alias, table) in [("incident", "incident"), ("change", "change_request"), ("problem", "problem")] {
+        for (alias, table) in TABLES {
             config[format!("snow.table.{alias}.name")] = table.into();
             config[format!("snow.table.{alias}.topic")] = format!("snow.{table}").into();
             config[format!("snow.table.{alias}.start.timestamp")] = "2025-01-01 00:00:00".into();
         }
+        std::fs::write(folder.join("worker.json"), json!({"bootstrap.servers": bootstrap_servers}).to_string())?;
         std::fs::create_dir(folder.join("connectors"))?;
         std::fs::write(folder.join("connectors/demo.json"), json!({"name": "demo", "config": config}).to_string())
     }

@@ -132,9 +132,14 @@ pub struct Watching {
     progress: Progress,
 }
 
+#[async_trait]
 impl Sinks for Watching {
     fn of(&self, connector: &Connector) -> Result<Arc<dyn Sink>, Failure> {
         Ok(Arc::new(Watched { sink: self.sinks.of(connector)?, progress: self.progress.clone() }))
+    }
+
+    async fn close(&self) {
+        self.sinks.close().await;
     }
 }
 

@@ -119,3 +119,11 @@ pub struct SweepReport {
     /// The tables in the order of connector and alias.
     pub tables: Vec<TableReport>,
 }
+
+impl SweepReport {
+    /// All reports in the order of connector and alias.
+    pub fn together(mode: Mode, mut tables: Vec<TableReport>) -> Self {
+        tables.sort_by(|one, other| (&one.connector, &one.table).cmp(&(&other.connector, &other.table)));
+        Self { mode, tables }
+    }
+}
