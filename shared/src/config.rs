@@ -120,26 +120,19 @@ pub fn load(dir: &Path, kinds: &[&'static SourceKind], env: Env<'_>) -> Result<D
 impl Documents {
     /// The connector of this name.
     pub fn connector(&self, name: &str) -> Option<&Connector> {
-        self.connectors
-            .iter()
-            .find(|connector| connector.name == name)
+        self.connectors.iter().find(|connector| connector.name == name)
     }
 
     /// Valid uses of what this version does not have, of all connectors.
     pub fn not_built(&self) -> Vec<NotBuilt> {
-        self.connectors
-            .iter()
-            .flat_map(|connector| connector.not_built(&self.worker))
-            .collect()
+        self.connectors.iter().flat_map(|connector| connector.not_built(&self.worker)).collect()
     }
 }
 
 impl Worker {
     /// The worker with its placeholders looked up.
     pub async fn resolve(&self, resolver: &Resolver) -> Result<Worker, ResolveError> {
-        let worker = Worker {
-            values: resolver.resolve(&self.values).await?,
-        };
+        let worker = Worker { values: resolver.resolve(&self.values).await? };
         worker.check_resolved()?;
         Ok(worker)
     }
@@ -147,9 +140,7 @@ impl Worker {
     /// The worker as it is after a look at rotated secrets, and whether anything changed; see [`Resolver::refresh`].
     pub async fn refresh(&self, resolver: &Resolver) -> Result<(Worker, bool), ResolveError> {
         let refreshed = resolver.refresh(&self.values).await?;
-        let worker = Worker {
-            values: refreshed.values,
-        };
+        let worker = Worker { values: refreshed.values };
         worker.check_resolved()?;
         Ok((worker, refreshed.changed))
     }
@@ -179,10 +170,7 @@ impl Connector {
     /// The connector as it is after a look at rotated secrets, and whether anything changed; see [`Resolver::refresh`].
     pub async fn refresh(&self, resolver: &Resolver) -> Result<(Connector, bool), ResolveError> {
         let refreshed = resolver.refresh(&self.values).await?;
-        Ok((
-            self.with_values(refreshed.values, resolver)?,
-            refreshed.changed,
-        ))
+        Ok((self.with_values(refreshed.values, resolver)?, refreshed.changed))
     }
 
     fn with_values(&self, values: Values, resolver: &Resolver) -> Result<Connector, Faults> {
@@ -197,10 +185,7 @@ impl Connector {
                 tracing::warn!(connector = %self.name, %key, "{}", warning.message);
             }
         }
-        faults.into_result(Connector {
-            values,
-            ..self.clone()
-        })
+        faults.into_result(Connector { values, ..self.clone() })
     }
 
     /// The producer's settings for this connector; both documents must be resolved for it to be whole.

@@ -19,7 +19,8 @@
 pub mod event;
 pub mod fan_out;
 mod noting;
-mod reports;
+mod producers;
+pub mod reports;
 mod rewind;
 pub mod settings;
 pub mod sweep;
@@ -30,9 +31,39 @@ pub use settings::Settings;
 pub use sweep::Sweep;
 
 use crate::failure::Failure;
+use crate::host::env;
+use crate::telemetry;
+
+/// Starts logging as the function's logging configuration says (`AWS_LAMBDA_LOG_FORMAT`, `AWS_LAMBDA_LOG_LEVEL`).
+///
+/// The line that the engine writes for each table is left out, since the function writes one that also knows the tick.
+pub fn start_logging() {
+    let is_json = env("AWS_LAMBDA_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json"));
+    let level = env("AWS_LAMBDA_LOG_LEVEL").map_or_else(|| "info".to_owned(), |level| level.to_ascii_lowercase());
+    telemetry::init(is_json, &filter(&level));
+}
+
+fn filter(level: &str) -> String {
+    match level {
+        "trace" | "debug" | "warn" | "error" => level.to_owned(),
+        "fatal" => "error".to_owned(),
+        _ => "info,tablesweep::sweep::table=warn".to_owned(),
+    }
+}
 
 /// Tells the log why an invocation fails, since whoever invoked asynchronously never sees the answer, and gives the failure back.
 pub fn logged(failure: Failure) -> Failure {
     tracing::error!(code = &*failure.code, "{}", failure.message);
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filter;
+
+    #[test]
+    fn the_level_is_lambdas_and_an_unknown_one_does_not_silence_the_log() {
+        assert_eq!([filter("debug"), filter("fatal")], ["debug", "error"]);
+        assert!(filter("info").starts_with("info") && filter("loud").starts_with("info"));
+    }
 }

@@ -15,6 +15,7 @@ pub mod config;
 pub mod cursor;
 pub mod delivery;
 pub mod failure;
+pub mod function;
 pub mod host;
 pub mod operate;
 pub mod plan;

@@ -5,14 +5,13 @@
 
 use std::fmt;
 
+use jiff::civil::DateTime;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::assembly::Selection;
-use crate::cursor::Position;
 use crate::failure::{Failure, Retry};
-use crate::operate::read_position;
 use crate::plan::{Plan, Task};
 use crate::sweep::Mode;
 
@@ -91,8 +90,8 @@ pub struct Order {
 /// A rewind before a catch-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RewindOrder {
-    /// Where to.
-    pub to: Position,
+    /// Where to: a time, as it was given.
+    pub from: String,
     /// No table is rewound twice by one request.
     pub request_id: String,
 }
@@ -164,13 +163,7 @@ fn tick(event: &ScheduledEvent) -> Result<Order, Failure> {
     if !is_time(&event.time) {
         return Err(invalid(&format!("`time` is {:?}, which is not a time such as 2026-01-01T00:00:00Z", event.time)));
     }
-    Ok(Order {
-        tick: event.time.clone(),
-        mode: Mode::Stream,
-        selection: Selection::default(),
-        rewind: None,
-        dispatch: Dispatch::Invoke,
-    })
+    Ok(Order { tick: event.time.clone(), mode: Mode::Stream, selection: Selection::default(), rewind: None, dispatch: Dispatch::Invoke })
 }
 
 fn requested(request: Request, invocation: &str) -> Result<Order, Failure> {
@@ -184,8 +177,10 @@ fn requested(request: Request, invocation: &str) -> Result<Order, Failure> {
             return Err(invalid("`from` needs a `request_id`, without which a repeated invocation would rewind the tables again"));
         }
         (Some(from), Some(id)) => {
-            let to = read_position("servicenow", &from).map_err(|why| invalid(&format!("`from`: {why}")))?;
-            Some(RewindOrder { to, request_id: id.clone() })
+            if !is_civil_time(&from) {
+                return Err(invalid(&format!("`from` is {from:?}, which is not a time of the form \"YYYY-MM-DD hh:mm:ss\" (UTC)")));
+            }
+            Some(RewindOrder { from, request_id: id.clone() })
         }
     };
     Ok(Order {
@@ -202,6 +197,12 @@ pub fn is_time(text: &str) -> bool {
     let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     let has_form = separators.iter().all(|(at, separator)| text.as_bytes().get(*at) == Some(separator));
     has_form && text.parse::<jiff::Timestamp>().is_ok()
+}
+
+/// Whether a text is a time of the one form that `from` has. Whether a table's cursor can be set to a time is its source's to say.
+fn is_civil_time(text: &str) -> bool {
+    const FORM: &str = "%Y-%m-%d %H:%M:%S";
+    DateTime::strptime(FORM, text).is_ok_and(|time| time.strftime(FORM).to_string() == text)
 }
 
 /// Reads a typed event. serde names a field that is unknown or missing, but not one whose value is wrong.

@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
-        let wrong = settings(&[("TABLESWEEP_CURSORS", "sqlite:x.db"), ("TABLESWEEP_TIMEOUT_SECONDS", "0"), ("TABLESWEEP_CONFIG", "/nowhere")]);
+        let wrong =
+            settings(&[("TABLESWEEP_CURSORS", "sqlite:x.db"), ("TABLESWEEP_TIMEOUT_SECONDS", "0"), ("TABLESWEEP_CONFIG", "/nowhere")]);
         let failure = wrong.load(&|_| None).expect_err("wrong");
         assert_eq!(failure.code, "Config.Invalid");
         for part in ["sqlite:x.db", "TABLESWEEP_TIMEOUT_SECONDS", "/nowhere"] {

@@ -11,13 +11,8 @@ fn refused(event: Value) -> String {
 #[test]
 fn an_empty_event_means_everything_and_its_tick_is_the_invocation() {
     let order = Order::read(&json!({}), "lambda").expect("an order");
-    let expected = Order {
-        tick: "lambda".to_owned(),
-        mode: Mode::Stream,
-        selection: Selection::default(),
-        rewind: None,
-        dispatch: Dispatch::Invoke,
-    };
+    let expected =
+        Order { tick: "lambda".to_owned(), mode: Mode::Stream, selection: Selection::default(), rewind: None, dispatch: Dispatch::Invoke };
     assert_eq!(order, expected);
 }
 
@@ -39,7 +34,7 @@ fn an_order_is_read_with_all_its_fields() {
     assert_eq!((&*order.tick, order.mode, order.dispatch), ("r", Mode::CatchUp, Dispatch::Return));
     assert_eq!(order.selection, Selection { connectors: vec!["snow".into()], tables: vec!["snow/inc".into()] });
     let rewind = order.rewind.expect("a rewind");
-    assert_eq!((rewind.to.get("timestamp"), &*rewind.request_id), (Some("2026-01-01 00:00:00"), "r"));
+    assert_eq!((&*rewind.from, &*rewind.request_id), ("2026-01-01 00:00:00", "r"));
 }
 
 #[test]
@@ -51,6 +46,8 @@ fn what_is_unknown_or_wrong_is_refused_naming_the_field() {
         (json!({"tables": ["inc"], "connectors": 7}), "`connectors`"),
         (json!({"dispatch": "wait"}), "`dispatch`"),
         (json!({"from": "2026-01-01", "request_id": "r"}), "`from`"),
+        (json!({"from": "2026-02-30 00:00:00", "request_id": "r"}), "`from`"),
+        (json!({"from": "1200", "request_id": "r"}), "`from`"),
         (json!({"from": "2026-01-01 00:00:00"}), "`request_id`"),
         (json!({"request_id": "2026-01-01T00:00:00Z"}), "`request_id`"),
         (json!({"detail-type": "Scheduled Event", "time": "2026-01-01T00:00:00Z", "mode": "stream"}), "`mode`"),

@@ -1,0 +1,93 @@
+//! From the reports of tables to the answer of an invocation, and to its failure.
+
+use crate::assembly::Refused;
+use crate::failure::{Failure, Retry};
+use crate::sweep::{Mode, Outcome, Reason, SweepReport, TableReport};
+
+/// The reports of the tables of a connector that could not be had.
+pub fn of_refused(refused: &Refused) -> Vec<TableReport> {
+    let outcome = if refused.failure.retry == Retry::Never { Outcome::Parked } else { Outcome::Failed };
+    let report = |alias: &String| TableReport {
+        outcome,
+        reason: Some(Reason::from(&refused.failure)),
+        ..TableReport::new(&refused.connector, alias)
+    };
+    refused.tables.iter().map(report).collect()
+}
+
+/// All reports in the order of connector and alias.
+pub fn together(mode: Mode, mut tables: Vec<TableReport>) -> SweepReport {
+    tables.sort_by(|one, other| (&one.connector, &one.table).cmp(&(&other.connector, &other.table)));
+    SweepReport { mode, tables }
+}
+
+/// How a stream invocation fails: by the code of the first table that failed or was tried and parked, naming all of them.
+/// `waits` says of a parked table that it was left alone.
+pub fn failure(report: &SweepReport, waits: impl Fn(&TableReport) -> bool) -> Option<Failure> {
+    if report.mode != Mode::Stream {
+        return None;
+    }
+    let is_bad = |table: &&TableReport| match table.outcome {
+        Outcome::Failed => true,
+        Outcome::Parked => !waits(table),
+        Outcome::CaughtUp | Outcome::More | Outcome::Skipped | Outcome::Paused => false,
+    };
+    let bad: Vec<(&TableReport, Reason)> = report.tables.iter().filter(is_bad).map(|table| (table, reason(table))).collect();
+    let (_, first) = bad.first()?;
+    let told: Vec<String> = bad.iter().map(|(table, reason)| told(table, reason)).collect();
+    let message = format!("{} of {} tables: {}", bad.len(), report.tables.len(), told.join("; "));
+    Some(Failure { code: first.code.clone().into(), ..Failure::new("", Retry::NextTick, message) })
+}
+
+fn told(table: &TableReport, reason: &Reason) -> String {
+    let how = if table.outcome == Outcome::Parked { "parked" } else { "failed" };
+    format!("{}/{} {how} by {}: {}", table.connector, table.table, reason.code, reason.message)
+}
+
+fn reason(table: &TableReport) -> Reason {
+    table.reason.clone().unwrap_or_else(|| Reason {
+        code: "Sweep.Panicked".to_owned(),
+        message: "the sweep gave no reason, which is a defect of this program; please report it".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(alias: &str, outcome: Outcome, code: Option<&str>) -> TableReport {
+        let reason = code.map(|code| Reason { code: code.to_owned(), message: format!("{alias} is broken") });
+        TableReport { outcome, reason, ..TableReport::new("snow", alias) }
+    }
+
+    fn tables() -> Vec<TableReport> {
+        vec![
+            table("waits", Outcome::Parked, Some("Source.Forbidden")),
+            table("late", Outcome::Skipped, Some("Sweep.NotDue")),
+            table("fine", Outcome::CaughtUp, None),
+            table("tried", Outcome::Parked, Some("Sink.TopicMissing")),
+            table("held", Outcome::Paused, Some("Cursor.Paused")),
+            table("down", Outcome::Failed, Some("Source.Unavailable")),
+        ]
+    }
+
+    #[test]
+    fn a_stream_fails_by_the_first_table_and_names_each_that_failed_or_was_tried() {
+        let report = together(Mode::Stream, tables());
+        let failure = failure(&report, |table| table.table == "waits").expect("a failure");
+        assert_eq!(failure.code, "Source.Unavailable", "`down` is the first by name");
+        for named in ["2 of 6", "snow/down", "Source.Unavailable", "down is broken", "snow/tried", "Sink.TopicMissing"] {
+            assert!(failure.message.contains(named), "`{named}` is missing in: {failure}");
+        }
+        for spared in ["waits", "late", "fine", "held"] {
+            assert!(!failure.message.contains(spared), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_stream_whose_parked_tables_wait_and_a_catch_up_whatever_happened_do_not_fail() {
+        let waiting = together(Mode::Stream, tables().into_iter().filter(|table| table.table != "down").collect());
+        assert_eq!(failure(&waiting, |table| table.outcome == Outcome::Parked), None);
+        assert_eq!(failure(&together(Mode::CatchUp, tables()), |_| false), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! Sweep: the tables of one task, side by side, until they are caught up or the invocation has to end.
+//!
+//! The budget is Lambda's deadline, and so is the lease: an invocation cannot outlive its deadline, so a lease that
+//! ends a little later than that needs no renewal, and a killed invocation blocks its tables no longer than that.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{OnceCell, watch};
+
+use super::event::SweepTask;
+use super::fan_out::known;
+use super::noting::Noting;
+use super::producers::Producers;
+use super::reports;
+use super::settings::Settings;
+use crate::assembly::{Assembly, Refused, Selection};
+use crate::config::{Connector, Documents, Faults, NotBuilt, Resolver};
+use crate::cursor::dynamodb::DynamoStore;
+use crate::cursor::{CursorStore, Key, LEASE_SKEW_MS};
+use crate::delivery::ToKafka;
+use crate::failure::{Failure, Retry};
+use crate::host::{Host, env};
+use crate::secrets;
+use crate::sink::kafka::KafkaOptions;
+use crate::sweep::{ByteBudget, Engine, Job, LeasePlan, Mode, Run, SweepReport, TableReport};
+
+/// The sweep function: what an execution environment keeps from one invocation to the next.
+pub struct Sweep {
+    host: Host,
+    settings: Settings,
+    ready: Result<Ready, Failure>,
+    bytes: Arc<ByteBudget>,
+    store: OnceCell<Arc<dyn CursorStore>>,
+    producers: Producers,
+}
+
+/// What comes of documents that are in order.
+struct Ready {
+    assembly: Assembly,
+    resolver: Arc<Resolver>,
+}
+
+impl fmt::Debug for Sweep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sweep").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Sweep {
+    /// Reads the documents. What is wrong with them is the answer to every event.
+    pub fn new(settings: Settings, host: Host) -> Self {
+        let documents = settings.load(&|name| env(name)).map_err(super::logged);
+        let ready = documents.map(|documents| {
+            let resolver = Arc::new(secrets::resolver(&documents, &host));
+            Ready { assembly: Assembly::new(documents, Arc::clone(&resolver), host.clone()), resolver }
+        });
+        let bytes = ByteBudget::of_memory(settings.memory);
+        Self { host, settings, ready, bytes, store: OnceCell::new(), producers: Producers::default() }
+    }
+
+    /// Sweeps the tables of a task. `deadline_ms` is when Lambda ends this invocation, in epoch milliseconds.
+    ///
+    /// # Errors
+    /// `Event.…`, `Config.Invalid`; in mode stream the code of the first table that failed or was tried and parked.
+    pub async fn handle(&self, event: &Value, deadline_ms: u64) -> Result<SweepReport, Failure> {
+        let task = SweepTask::read(event)?;
+        let ready = self.ready.as_ref().map_err(Clone::clone)?;
+        let selection = Selection { connectors: vec![task.connector.clone()], tables: task.tables.clone() };
+        let connector = owner(ready.assembly.documents(), &task)?;
+        let deadline = Deadline::new(&self.host, deadline_ms);
+        let (jobs, refused) = self.jobs(ready, connector, &selection, &deadline).await;
+        let store = Noting::new(self.store().await?);
+        let keys: BTreeMap<String, Key> =
+            jobs.iter().map(|job| job.table.identity()).map(|identity| (identity.alias.clone(), identity.key())).collect();
+        let engine = Engine { host: self.host.clone(), store: store.clone(), bytes: Arc::clone(&self.bytes) };
+        let (_keep, stop) = watch::channel(false);
+        let run = Run {
+            mode: task.mode,
+            scheduled: task.is_scheduled(),
+            deadline: Some(deadline.monotonic),
+            max_rows: None,
+            lease: LeasePlan::Until(deadline.at_ms.saturating_add(LEASE_SKEW_MS)),
+            stop,
+        };
+        let mut tables = engine.run(jobs, &run).await;
+        tables.extend(refused.iter().flat_map(reports::of_refused));
+        let report = reports::together(task.mode, tables);
+        log(&report, &task);
+        self.producers.learn(&report.tables, &ready.resolver).await;
+        match reports::failure(&report, |table| keys.get(&table.table).is_some_and(|key| !store.has_tried(key))) {
+            Some(failure) => Err(failure),
+            None => Ok(report),
+        }
+    }
+
+    /// The tables to sweep. Whatever keeps the whole connector from being swept becomes the result of its tables.
+    async fn jobs(&self, ready: &Ready, connector: &Connector, selection: &Selection, deadline: &Deadline) -> (Vec<Job>, Vec<Refused>) {
+        let refused =
+            |failure| (Vec::new(), vec![Refused { connector: connector.name.clone(), tables: selection.tables.clone(), failure }]);
+        if let Err(failure) = all_built(ready.assembly.documents(), connector) {
+            return refused(failure);
+        }
+        match self.sinks(ready, deadline).await {
+            Ok(sinks) => ready.assembly.jobs(selection, &*sinks).await,
+            Err(failure) => refused(failure),
+        }
+    }
+
+    async fn store(&self) -> Result<Arc<dyn CursorStore>, Failure> {
+        let table = self.settings.cursors.as_ref().map_err(|why| Failure::new(Faults::CODE, Retry::Never, why.clone()))?;
+        let open = async {
+            let store: Arc<dyn CursorStore> = Arc::new(Box::pin(DynamoStore::from_env(table)).await);
+            store
+        };
+        Ok(Arc::clone(self.store.get_or_init(|| open).await))
+    }
+
+    async fn sinks(&self, ready: &Ready, deadline: &Deadline) -> Result<Arc<ToKafka>, Failure> {
+        let told = self.settings.timeout.clone().unwrap_or_default();
+        let options = KafkaOptions {
+            function_timeout: Some(told.unwrap_or(deadline.timeout)),
+            client_id: self.settings.name.clone(),
+            host: self.host.clone(),
+        };
+        self.producers.get(&ready.assembly.documents().worker, &ready.resolver, options).await
+    }
+}
+
+/// When the invocation ends.
+#[derive(Debug)]
+struct Deadline {
+    at_ms: i64,
+    monotonic: Duration,
+    /// What the function's timeout must be, going by this invocation.
+    timeout: Duration,
+}
+
+impl Deadline {
+    fn new(host: &Host, deadline_ms: u64) -> Self {
+        let at_ms = i64::try_from(deadline_ms).unwrap_or(i64::MAX);
+        let left = Duration::from_millis(u64::try_from(at_ms.saturating_sub(host.now_ms())).unwrap_or(0));
+        // A timeout is in whole seconds, and some milliseconds of it are spent by now.
+        let timeout = Duration::from_secs(u64::try_from(left.as_millis().div_ceil(1000)).unwrap_or(u64::MAX));
+        Self { at_ms, monotonic: host.monotonic().saturating_add(left), timeout }
+    }
+}
+
+/// The connector of a task. Its tables are checked by their bare aliases: a task is no selection by an operator.
+fn owner<'d>(documents: &'d Documents, task: &SweepTask) -> Result<&'d Connector, Failure> {
+    let tables = task.tables.iter().map(|alias| format!("{}/{alias}", task.connector)).collect();
+    known(documents, &Selection { connectors: vec![task.connector.clone()], tables })?;
+    documents
+        .connector(&task.connector)
+        .ok_or_else(|| Failure::new("Event.UnknownTable", Retry::Never, format!("no document has the connector {}", task.connector)))
+}
+
+/// A document that asks for what this version does not have is refused, never swept some other way.
+fn all_built(documents: &Documents, connector: &Connector) -> Result<(), Failure> {
+    let missing = connector.not_built(&documents.worker);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<String> = missing.iter().map(|missing| format!("{}: {}", missing.key, missing.message)).collect();
+    Err(Failure::new(NotBuilt::CODE, Retry::Never, format!("{}: {}", connector.name, told.join("; "))))
+}
+
+/// One line per table. It stands for the engine's own, which does not know the tick.
+fn log(report: &SweepReport, task: &SweepTask) {
+    for table in &report.tables {
+        let TableReport { connector, table: alias, outcome, phase, rows, requests, bytes_in, lag_seconds, duration_ms, .. } = table;
+        let code = table.reason.as_ref().map(|reason| reason.code.as_str());
+        tracing::info!(
+            connector, table = alias, tick = task.tick, mode = ?task.mode, ?outcome, code, ?phase, rows,
+            suppressed = table.duplicates_suppressed, hidden = table.rows_hidden, skipped = table.rows_skipped,
+            requests, bytes_in, lag_seconds, duration_ms, "swept"
+        );
+        if report.mode == Mode::CatchUp && !table.outcome.is_good() {
+            let message = table.reason.as_ref().map(|reason| reason.message.as_str());
+            tracing::warn!(connector, table = alias, tick = task.tick, code, "{}", message.unwrap_or_default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
