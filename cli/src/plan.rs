@@ -1,7 +1,7 @@
 //! `tablesweep plan`: which task would sweep which tables. The answer is the one that the fan-out function gives.
 
-use tablesweep::config::Documents;
-use tablesweep::plan::{self, Plan};
+use tablesweep::assembly::Selection;
+use tablesweep::plan::Plan;
 use tablesweep::sweep::Mode;
 
 use crate::args::{Output, ReadArgs};
@@ -20,21 +20,12 @@ pub async fn run(arguments: ReadArgs) -> Result<Exit, Stop> {
     if let Some(report) = notices::look(&arguments.cursors, &documents::places(&documents)).await? {
         notices::tell(&report);
     }
-    let plan = planned(&documents);
+    let plan = Plan::of(&documents, &Selection::default(), Mode::Stream, None);
     match arguments.output.output {
         Output::Json => output::json(&plan)?,
         Output::Text => output::text(&shown(&plan))?,
     }
     Ok(Exit::Good)
-}
-
-fn planned(documents: &Documents) -> Plan {
-    let tasks = documents
-        .connectors
-        .iter()
-        .flat_map(|connector| plan::tasks(&connector.name, connector.tables(), connector.tasks_max, |_| true))
-        .collect();
-    Plan { tick: None, mode: Mode::Stream, tasks, invoked: 0 }
 }
 
 fn shown(plan: &Plan) -> String {

@@ -89,6 +89,7 @@ impl Refused {
         let report = |alias: &String| TableReport {
             outcome,
             reason: Some(Reason::from(&self.failure)),
+            tried: true,
             ..TableReport::new(&self.connector, alias)
         };
         self.tables.iter().map(report).collect()

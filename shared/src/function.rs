@@ -18,7 +18,6 @@
 
 pub mod event;
 pub mod fan_out;
-mod noting;
 mod producers;
 pub mod reports;
 mod rewind;

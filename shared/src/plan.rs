@@ -7,6 +7,8 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::assembly::Selection;
+use crate::config::Documents;
 use crate::sweep::Mode;
 
 /// One task: the tables that one invocation of the sweep function owns.
@@ -35,6 +37,16 @@ pub struct Plan {
     pub tasks: Vec<Task>,
     /// How many of them were invoked.
     pub invoked: u32,
+}
+
+impl Plan {
+    /// The tasks of the selected tables of all connectors; nothing is invoked yet.
+    pub fn of(documents: &Documents, selection: &Selection, mode: Mode, tick: Option<String>) -> Self {
+        let tasks = documents.connectors.iter().flat_map(|connector| {
+            tasks(&connector.name, connector.tables(), connector.tasks_max, |alias| selection.includes(&connector.name, alias))
+        });
+        Self { tick, mode, tasks: tasks.collect(), invoked: 0 }
+    }
 }
 
 /// The tasks of a connector that own one of its tables, by number. `wanted` filters tables after the assignment, so

@@ -21,7 +21,7 @@ use crate::cursor::dynamodb::DynamoStore;
 use crate::failure::{Failure, Retry};
 use crate::host::{Host, env};
 use crate::operate::Place;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 
 /// Hands events to a function, without waiting for what becomes of them.
 #[async_trait]
@@ -68,7 +68,7 @@ impl FanOut {
         if let Some(wish) = &order.rewind {
             self.rewind(documents, &order.selection, wish).await?;
         }
-        let mut plan = planned(documents, &order);
+        let mut plan = Plan::of(documents, &order.selection, order.mode, Some(order.tick.clone()));
         if plan.tasks.is_empty() && order.selection != Selection::default() {
             return Err(invalid("`connectors` and `tables` have no table in common, so nothing is selected"));
         }
@@ -105,13 +105,6 @@ pub(super) fn known(documents: &Documents, selection: &Selection) -> Result<(), 
     let known: Vec<String> =
         documents.connectors.iter().map(|connector| format!("{} ({})", connector.name, connector.tables().join(", "))).collect();
     Err(Failure::new("Event.UnknownTable", Retry::Never, format!("no document has {}; there are {}", unknown.join(", "), known.join("; "))))
-}
-
-fn planned(documents: &Documents, order: &Order) -> Plan {
-    let tasks = documents.connectors.iter().flat_map(|connector| {
-        plan::tasks(&connector.name, connector.tables(), connector.tasks_max, |alias| order.selection.includes(&connector.name, alias))
-    });
-    Plan { tick: Some(order.tick.clone()), mode: order.mode, tasks: tasks.collect(), invoked: 0 }
 }
 
 async fn dispatch(plan: &mut Plan, function: &str, invoke: &dyn Invoke) -> Result<(), Failure> {

@@ -1,35 +1,17 @@
-//! From the reports of tables to the answer of an invocation, and to its failure.
+//! When a sweep makes its invocation fail.
 
-use crate::assembly::Refused;
 use crate::failure::{Failure, Retry};
 use crate::sweep::{Mode, Outcome, Reason, SweepReport, TableReport};
 
-/// The reports of the tables of a connector that could not be had.
-pub fn of_refused(refused: &Refused) -> Vec<TableReport> {
-    let outcome = if refused.failure.retry == Retry::Never { Outcome::Parked } else { Outcome::Failed };
-    let report = |alias: &String| TableReport {
-        outcome,
-        reason: Some(Reason::from(&refused.failure)),
-        ..TableReport::new(&refused.connector, alias)
-    };
-    refused.tables.iter().map(report).collect()
-}
-
-/// All reports in the order of connector and alias.
-pub fn together(mode: Mode, mut tables: Vec<TableReport>) -> SweepReport {
-    tables.sort_by(|one, other| (&one.connector, &one.table).cmp(&(&other.connector, &other.table)));
-    SweepReport { mode, tables }
-}
-
-/// How a stream invocation fails: by the code of the first table that failed or was tried and parked, naming all of them.
-/// `waits` says of a parked table that it was left alone.
-pub fn failure(report: &SweepReport, waits: impl Fn(&TableReport) -> bool) -> Option<Failure> {
+/// How a stream invocation fails: by the code of the first table that failed or was tried and parked, naming all of them. A
+/// parked table that waits for its next try was told of when it was parked; otherwise an alarm would ring every minute.
+pub fn failure(report: &SweepReport) -> Option<Failure> {
     if report.mode != Mode::Stream {
         return None;
     }
     let is_bad = |table: &&TableReport| match table.outcome {
         Outcome::Failed => true,
-        Outcome::Parked => !waits(table),
+        Outcome::Parked => table.tried,
         Outcome::CaughtUp | Outcome::More | Outcome::Skipped | Outcome::Paused => false,
     };
     let bad: Vec<(&TableReport, Reason)> = report.tables.iter().filter(is_bad).map(|table| (table, reason(table))).collect();
@@ -57,7 +39,7 @@ mod tests {
 
     fn table(alias: &str, outcome: Outcome, code: Option<&str>) -> TableReport {
         let reason = code.map(|code| Reason { code: code.to_owned(), message: format!("{alias} is broken") });
-        TableReport { outcome, reason, ..TableReport::new("snow", alias) }
+        TableReport { outcome, reason, tried: alias != "waits", ..TableReport::new("snow", alias) }
     }
 
     fn tables() -> Vec<TableReport> {
@@ -73,8 +55,8 @@ mod tests {
 
     #[test]
     fn a_stream_fails_by_the_first_table_and_names_each_that_failed_or_was_tried() {
-        let report = together(Mode::Stream, tables());
-        let failure = failure(&report, |table| table.table == "waits").expect("a failure");
+        let report = SweepReport::together(Mode::Stream, tables());
+        let failure = failure(&report).expect("a failure");
         assert_eq!(failure.code, "Source.Unavailable", "`down` is the first by name");
         for named in ["2 of 6", "snow/down", "Source.Unavailable", "down is broken", "snow/tried", "Sink.TopicMissing"] {
             assert!(failure.message.contains(named), "`{named}` is missing in: {failure}");
@@ -86,8 +68,8 @@ mod tests {
 
     #[test]
     fn a_stream_whose_parked_tables_wait_and_a_catch_up_whatever_happened_do_not_fail() {
-        let waiting = together(Mode::Stream, tables().into_iter().filter(|table| table.table != "down").collect());
-        assert_eq!(failure(&waiting, |table| table.outcome == Outcome::Parked), None);
-        assert_eq!(failure(&together(Mode::CatchUp, tables()), |_| false), None);
+        let waiting = tables().into_iter().map(|table| TableReport { tried: false, ..table }).filter(|table| table.table != "down").collect();
+        assert_eq!(failure(&SweepReport::together(Mode::Stream, waiting)), None);
+        assert_eq!(failure(&SweepReport::together(Mode::CatchUp, tables())), None);
     }
 }

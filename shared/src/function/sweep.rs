@@ -3,7 +3,6 @@
 //! The budget is Lambda's deadline, and so is the lease: an invocation cannot outlive its deadline, so a lease that
 //! ends a little later than that needs no renewal, and a killed invocation blocks its tables no longer than that.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +12,13 @@ use tokio::sync::{OnceCell, watch};
 
 use super::event::SweepTask;
 use super::fan_out::known;
-use super::noting::Noting;
 use super::producers::Producers;
 use super::reports;
 use super::settings::Settings;
 use crate::assembly::{Assembly, Refused, Selection};
 use crate::config::{Connector, Documents, Faults, NotBuilt, Resolver};
 use crate::cursor::dynamodb::DynamoStore;
-use crate::cursor::{CursorStore, Key, LEASE_SKEW_MS};
+use crate::cursor::{CursorStore, LEASE_SKEW_MS};
 use crate::delivery::ToKafka;
 use crate::failure::{Failure, Retry};
 use crate::host::{Host, env};
@@ -73,10 +71,7 @@ impl Sweep {
         let connector = owner(ready.assembly.documents(), &task)?;
         let deadline = Deadline::new(&self.host, deadline_ms);
         let (jobs, refused) = self.jobs(ready, connector, &selection, &deadline).await;
-        let store = Noting::new(self.store().await?);
-        let keys: BTreeMap<String, Key> =
-            jobs.iter().map(|job| job.table.identity()).map(|identity| (identity.alias.clone(), identity.key())).collect();
-        let engine = Engine { host: self.host.clone(), store: store.clone(), bytes: Arc::clone(&self.bytes) };
+        let engine = Engine { host: self.host.clone(), store: self.store().await?, bytes: Arc::clone(&self.bytes) };
         let (_keep, stop) = watch::channel(false);
         let run = Run {
             mode: task.mode,
@@ -87,11 +82,11 @@ impl Sweep {
             stop,
         };
         let mut tables = engine.run(jobs, &run).await;
-        tables.extend(refused.iter().flat_map(reports::of_refused));
-        let report = reports::together(task.mode, tables);
+        tables.extend(refused.iter().flat_map(Refused::reports));
+        let report = SweepReport::together(task.mode, tables);
         log(&report, &task);
         self.producers.learn(&report.tables, &ready.resolver).await;
-        match reports::failure(&report, |table| keys.get(&table.table).is_some_and(|key| !store.has_tried(key))) {
+        match reports::failure(&report) {
             Some(failure) => Err(failure),
             None => Ok(report),
         }

@@ -87,6 +87,10 @@ pub struct TableReport {
     pub lag_seconds: Option<i64>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// Whether a sweep was begun, or failed to begin. A table that waits for its next try, is not due or is held by
+    /// somebody else was not tried. Not a part of the contract: it decides whether a tick fails.
+    #[serde(skip)]
+    pub tried: bool,
 }
 
 impl TableReport {
@@ -107,6 +111,7 @@ impl TableReport {
             cursor: None,
             lag_seconds: None,
             duration_ms: 0,
+            tried: false,
         }
     }
 }

@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::acquire::{acquire, not_taken, write};
+use super::acquire::{NotBegun, acquire, not_taken, write};
 use super::allowance::Allowance;
 use super::engine::{Engine, Job, Run};
 use super::instance::Verdict;
@@ -49,7 +49,9 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run) -> Swept {
     let owner = engine.host.nonce();
     let key = identity.key();
     let mut verdict = None;
-    match acquire(&engine, &job, &run, &key, &owner).await {
+    let acquired = acquire(&engine, &job, &run, &key, &owner).await;
+    report.tried = !matches!(acquired, Err(NotBegun::Refused(_)));
+    match acquired {
         Ok(item) => match Held::from_item(&item, &owner) {
             Some(held) => {
                 let sweep = Sweep::new(&engine, &job, &run, key, item, held, &mut report);

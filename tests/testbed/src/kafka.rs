@@ -224,7 +224,11 @@ impl Broker {
         };
         // A cluster of its own: a client that meets a broker of another test on a port it knew notices the change,
         // and so does the wait for readiness.
-        let cluster = URL_SAFE_NO_PAD.encode(parts::random::<16>()?);
+        // An id that begins with a hyphen would be taken for an option by the storage tool.
+        let mut cluster = URL_SAFE_NO_PAD.encode(parts::random::<16>()?);
+        while cluster.starts_with('-') {
+            cluster = URL_SAFE_NO_PAD.encode(parts::random::<16>()?);
+        }
         let settings = properties::server(&ports, proxy.as_ref().map(Proxy::address), scratch.path(), &builder.properties);
         let broker = Self { ports, cluster, proxy, process: Mutex::default(), scratch };
         let write = |path: PathBuf, text: String| {

@@ -129,8 +129,10 @@ pub(super) struct Planner<R> {
     instance_now: Option<i64>,
     /// Where the re-read of a large overlap goes on.
     reread: Option<At>,
-    /// Seconds of the overlap that an earlier sweep ended too soon to read again.
+    /// Seconds that earlier sweeps owe: they ended too soon to read them again, or one page of them was not all.
     overdue: Option<(i64, i64)>,
+    /// From where the re-read has to go round once more: it has gone by seconds in which rows could still come late.
+    again: Option<i64>,
     /// Cursor and number of hidden rows of the last sweep, to recognise an unchanged table.
     hidden_before: Option<String>,
     /// The instance gives no count.
@@ -174,10 +176,10 @@ enum Step<R> {
     Total(Box<Received<R>>),
     /// The count from second `from` on, to tell new hidden rows from known ones.
     NewHidden { from: i64, page: Box<Received<R>> },
-    /// Versions of a page of the overlap.
-    Versions { range: Range },
+    /// Versions of a page of the overlap, of `pages` times the size of a page.
+    Versions { range: Range, pages: u32 },
     /// Unknown versions of that page, whole.
-    Unknown { range: Range, ids: Vec<String>, next: Option<At> },
+    Unknown { range: Range, pages: u32, ids: Vec<String>, next: Option<At> },
 }
 
 /// An answer to a request for a page of the forward part.
@@ -224,6 +226,7 @@ impl<R: Clone> Planner<R> {
             instance_now: None,
             reread,
             overdue: notes.get("overdue").and_then(|text| decode_span(text)),
+            again: notes.get("again").and_then(|text| text.parse().ok()),
             hidden_before: notes.get("hidden").cloned(),
             uncounted: notes.contains_key("uncounted"),
             window: start.window,
@@ -259,6 +262,7 @@ impl<R: Clone> Planner<R> {
             None => {
                 let sweep = self.begin(now_ms);
                 self.overdue = None;
+                self.go_round_again();
                 sweep
             }
         };
@@ -272,11 +276,13 @@ impl<R: Clone> Planner<R> {
             Step::NewHidden { from, .. } => {
                 Request { range: Range::from(*from, sweep.hi), ids: Vec::new(), limit: 1, counted: true, projection: Projection::Count }
             }
-            Step::Versions { range } => {
-                Request { range: range.clone(), ids: Vec::new(), limit: self.page_size, counted: true, projection: Projection::Versions }
+            Step::Versions { range, pages } => {
+                let limit = self.page_size.saturating_mul(*pages);
+                Request { range: range.clone(), ids: Vec::new(), limit, counted: true, projection: Projection::Versions }
             }
-            Step::Unknown { range, ids, .. } => {
-                Request { range: range.clone(), ids: ids.clone(), limit: self.page_size, counted: false, projection: Projection::Whole }
+            Step::Unknown { range, pages, ids, .. } => {
+                let limit = self.page_size.saturating_mul(*pages);
+                Request { range: range.clone(), ids: ids.clone(), limit, counted: false, projection: Projection::Whole }
             }
         };
         self.sweep = Some(sweep);
@@ -307,7 +313,7 @@ impl<R: Clone> Planner<R> {
                 sweep.hidden.open(answer.total.unwrap_or(0), from, false);
                 self.evaluate(sweep, *page, true)
             }
-            Step::Versions { range } => Ok(self.versions(sweep, range, request.limit, &answer)),
+            Step::Versions { range, pages } => Ok(self.versions(sweep, range, pages, request.limit, &answer)),
             Step::Unknown { next, .. } => Ok(self.unknown(sweep, next, answer)),
         }
     }
@@ -401,8 +407,11 @@ impl<R: Clone> Planner<R> {
         if let Some(reread) = &self.reread {
             notes.insert("reread".to_owned(), reread.encode());
         }
-        if let Some((from, to)) = self.sweep.as_ref().and_then(|sweep| sweep.pending) {
+        if let Some((from, to)) = self.sweep.as_ref().map_or(self.overdue, |sweep| sweep.pending) {
             notes.insert("overdue".to_owned(), format!("{from}|{to}"));
+        }
+        if let Some(again) = self.again {
+            notes.insert("again".to_owned(), again.to_string());
         }
         if let Some(hidden) = &self.hidden_before {
             notes.insert("hidden".to_owned(), hidden.clone());
@@ -415,12 +424,17 @@ impl<R: Clone> Planner<R> {
 
     /// What a page of delivered rows does to the window. With a re-read still pending the versions of its seconds stay.
     fn window_change(&mut self, rows: &[(Head, R)], sweep: &Sweep<R>) -> WindowChange {
-        let overlap_from = self.cursor.second.saturating_sub(self.settings.overlap);
-        let keep_from = sweep.pending.map_or(overlap_from, |(from, _)| from.min(overlap_from));
+        let keep_from = self.keep_from(sweep.pending);
         let delivered = rows.iter().filter(|(head, _)| head.second >= keep_from).map(|(head, _)| (head.second, head.version())).collect();
         let change = WindowChange { delivered, forget_before: Some(keep_from), limit: self.settings.window_limit.max(1), refilled: false };
         self.window.apply(&change);
         change
+    }
+
+    /// The second from which on versions are needed: for the overlap, and for what is still to be read again.
+    fn keep_from(&self, pending: Option<(i64, i64)>) -> i64 {
+        let owed = [pending, self.overdue].into_iter().flatten().map(|(from, _)| from).chain(self.again);
+        owed.fold(self.cursor.second.saturating_sub(self.settings.overlap), i64::min)
     }
 }
 

@@ -182,7 +182,7 @@ impl<R: Clone> Planner<R> {
     fn move_cursor(&mut self, page: &Page<R>) {
         let Some((last, passed_own)) = &page.last else { return };
         let after = match &page.range {
-            Range::Second { .. } => true,
+            Range::Second { at, after, .. } => self.goes_on_from(*at, after) || *passed_own,
             Range::Seconds { .. } => {
                 last.second > self.cursor.second || (last.second == self.cursor.second && (self.cursor.id.is_empty() || *passed_own))
             }
@@ -190,6 +190,12 @@ impl<R: Clone> Planner<R> {
         if after {
             self.cursor = At { second: last.second, id: last.id.clone() };
         }
+    }
+
+    /// Whether a range of second `at` after the id `after` begins where the cursor stands, or beyond. The second of the cursor
+    /// may also be read from its beginning, and ids are not compared here.
+    fn goes_on_from(&self, at: i64, after: &str) -> bool {
+        self.cursor.second < at || self.cursor.id.is_empty() || self.cursor.id == after
     }
 
     /// The next range of the forward part and whether it is narrowed; `None` if the part is done.
@@ -201,12 +207,17 @@ impl<R: Clone> Planner<R> {
         match &page.range {
             Range::Second { at, through: Some(through), after } if page.fits && page.is_last => {
                 // Everything up to `through` has been read: the position is proven.
-                self.cursor = At { second: *at, id: through.clone() };
+                if self.goes_on_from(*at, after) {
+                    self.cursor = At { second: *at, id: through.clone() };
+                }
                 let width = prefix(through).saturating_sub(prefix(after));
                 Ok(Some((Range::Second { at: *at, after: through.clone(), through: widened(through, width) }, false)))
             }
             Range::Second { at, .. } if page.is_last => Ok(Some((Range::after(*at, hi), false))),
-            Range::Second { at, .. } => Ok(Some((Range::rest_of(*at, &self.cursor.id), false))),
+            Range::Second { at, after, .. } => {
+                let last = page.last.as_ref().map_or(after, |(head, _)| &head.id);
+                Ok(Some((Range::rest_of(*at, last), false)))
+            }
             Range::Seconds { to: Some(to), .. } if page.narrowed && page.fits && page.is_last => {
                 let next = to.saturating_add(1);
                 if next > self.cursor.second {

@@ -1,5 +1,7 @@
 //! The paging against a table held in memory. What must come out is computed from the table, not by paging it.
 
+mod turns;
+
 use std::collections::BTreeMap;
 
 use super::*;

@@ -1,0 +1,85 @@
+//! The re-read of a large overlap in turns, while the table goes on; and seconds that are read again past hidden rows.
+
+use super::*;
+
+#[test]
+fn a_late_row_in_a_large_overlap_is_found_though_the_table_moves_on_before_its_turn() {
+    for page_size in [1, 2, 5] {
+        let mut instance = Instance::new((10..30).map(|n| row(100 + n as i64 / 10, n)));
+        let mut poller = Poller::new(3, page_size);
+        poller.invoke(&mut instance, None);
+        let late = row(101, 1);
+        instance.rows.insert(late.id.clone(), late.clone());
+        // The next row puts the late one outside of the overlap of every sweep but the next.
+        for n in 100..200 {
+            let ahead = row(10 * n as i64, n);
+            instance.rows.insert(ahead.id.clone(), ahead);
+            instance.now += 5;
+            poller.invoke(&mut instance, None);
+        }
+        assert!(poller.delivered.contains(&head(&late)), "page size {page_size}");
+        assert_eq!(poller.delivered.len(), instance.visible().len(), "page size {page_size}");
+    }
+}
+
+#[test]
+fn a_row_that_comes_late_behind_a_pass_over_the_overlap_is_found_by_the_next_pass() {
+    for page_size in [1, 2, 5] {
+        let mut instance = Instance::new((10..40).map(|n| row(100 + n as i64 / 20, n)));
+        let mut poller = Poller::new(3, page_size);
+        poller.invoke(&mut instance, None);
+        for _ in 0..3 {
+            instance.now += 5;
+            poller.invoke(&mut instance, None);
+        }
+        // A pass has gone by this row's place, and the table moves on while the pass is under way.
+        let late = Stored { id: "00000000000000000000000000000001".into(), ..row(100, 0) };
+        instance.rows.insert(late.id.clone(), late.clone());
+        for n in 100..120 {
+            instance.now += 5;
+            poller.invoke(&mut instance, None);
+            let ahead = row(10 * n as i64, n);
+            instance.rows.insert(ahead.id.clone(), ahead);
+        }
+        for _ in 0..200 {
+            instance.now += 5;
+            poller.invoke(&mut instance, None);
+        }
+        assert!(poller.delivered.contains(&head(&late)), "page size {page_size}");
+        assert_eq!(poller.delivered.len(), instance.visible().len(), "page size {page_size}");
+    }
+}
+
+#[test]
+fn hidden_rows_in_the_overlap_keep_no_late_row_behind_them_from_being_found() {
+    for (page_size, counts) in [(1, true), (2, true), (3, false), (5, true)] {
+        let hidden = |n: u64| (10..22).contains(&n);
+        let mut instance = Instance::new((10..40).map(|n| Stored { hidden: hidden(n), ..row(100 + n as i64 / 22, n) }));
+        instance.counts = counts;
+        let mut poller = Poller::new(3, page_size);
+        poller.invoke(&mut instance, None);
+        let late = row(101, 1);
+        instance.rows.insert(late.id.clone(), late.clone());
+        for _ in 0..200 {
+            instance.now += 5;
+            poller.invoke(&mut instance, None);
+        }
+        assert!(poller.delivered.contains(&head(&late)), "page size {page_size}");
+        assert_eq!(poller.delivered.len(), instance.visible().len(), "page size {page_size}");
+    }
+}
+
+#[test]
+fn the_cursor_stays_while_its_own_second_is_stepped_over_again() {
+    let mut instance = Instance::new((0..5).map(|n| Stored { hidden: true, ..row(100, n) }));
+    instance.counts = false;
+    let mut poller = Poller::new(0, 1);
+    let mut before = (0, String::new());
+    for _ in 0..20 {
+        instance.now += 5;
+        poller.invoke(&mut instance, None);
+        let now = (poller.start.cursor.second, poller.start.cursor.id.clone());
+        assert!(now >= before, "{before:?} -> {now:?}");
+        before = now;
+    }
+}
