@@ -57,12 +57,26 @@ test: ## every test, against real parts that are fetched and started as needed
 	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jre-headless)); \
 	$(call need,mvn,fetches Apache Kafka (Debian: apt-get install maven)); \
 	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
+	$(call need,patch,breaks the protocol for the model (Debian: apt-get install patch)); \
 	$(say_missing)
 	@tests/testbed/parts/fetch.sh
 	@.ci/template test
 	@# The tests start the programs, and cargo builds only those of the package that a test is in.
 	@cargo build $(BUILD) --bins
 	@cargo test $(BUILD) --no-fail-fast
+	@tests/model/mutations.sh ack-before-commit
+
+.PHONY: model
+model: ## the protocol under a model checker, the long run
+	@$(need_build); $(say_missing)
+	@cargo run --package tablesweep-model -- long
+
+.PHONY: mutations
+mutations: ## breaks the protocol, one promise at a time; the model has to notice each
+	@$(need_build); \
+	$(call need,patch,applies the mutations (Debian: apt-get install patch)); \
+	$(say_missing)
+	@tests/model/mutations.sh
 
 .PHONY: bench
 bench: bootstraps ## a backfill against the least it could cost, idle sweeps, memory; OPTIONS="--rows 100000" and others (see docs/benchmark.md)
@@ -70,10 +84,17 @@ bench: bootstraps ## a backfill against the least it could cost, idle sweeps, me
 	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jre-headless)); \
 	$(call need,mvn,fetches Apache Kafka (Debian: apt-get install maven)); \
 	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
+	$(call need,patch,breaks the protocol for the model (Debian: apt-get install patch)); \
 	$(say_missing)
 	@tests/testbed/parts/fetch.sh
 	@# Without --workspace: the failpoints of the tests must not be in what is measured.
 	@cargo run --release --package tablesweep-bench -- $(OPTIONS)
+
+.PHONY: histories
+histories: ## ten thousand generated histories of the ServiceNow sweep, others each time
+	@$(need_build); $(say_missing)
+	@HISTORIES=$${HISTORIES:-10000} HISTORIES_FROM=$${HISTORIES_FROM:-$$(date +%s)000000} \
+	  cargo test --package tablesweep-histories generated -- --nocapture
 
 .PHONY: lint
 lint: fmt clippy deny ## formatting, clippy with warnings denied, licences and dependencies

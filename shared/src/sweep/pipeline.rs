@@ -167,6 +167,11 @@ impl<C: Clone> Pipeline<C> {
         self.is_drained() && self.committing == 0
     }
 
+    /// Whether a fetched page waits to be sent; one that came after a failure does not.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
     /// Whether the store refused a commit: nothing may be written any more.
     pub fn is_fenced(&self) -> bool {
         self.fenced
@@ -234,6 +239,13 @@ mod tests {
         let (pipeline, none) = after(&[Event::Fetched(1), Event::Fetched(2), Event::Closed, Event::Failed(1), Event::Acked(2)]);
         assert_eq!(none, []);
         assert!(pipeline.is_done() && pipeline.remainder().is_empty());
+    }
+
+    #[test]
+    fn a_page_that_comes_after_a_failure_is_not_waited_for() {
+        let (pipeline, none) = after(&[Event::Fetched(1), Event::Failed(1), Event::Fetched(2)]);
+        assert_eq!(none, []);
+        assert!(!pipeline.is_waiting() && pipeline.is_done());
     }
 
     #[test]

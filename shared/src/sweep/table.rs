@@ -305,8 +305,12 @@ impl<'a> Sweep<'a> {
                     page: number,
                 };
                 let last = page.end.is_some_and(|end| end.caught_up);
-                self.unsent.push_back((number, page));
                 self.pipeline.on(Event::Fetched(step));
+                if !self.pipeline.is_waiting() {
+                    // The sweep failed while this page was fetched.
+                    return;
+                }
+                self.unsent.push_back((number, page));
                 if last {
                     self.caught_up = true;
                     self.pipeline.on(Event::Closed);
@@ -433,7 +437,7 @@ impl<'a> Sweep<'a> {
     /// counts as lost until the end of the run writes it.
     fn window_underway(&self, progress: &Progress) -> StoredWindow {
         match &self.window {
-            None => StoredWindow::None,
+            None => progress.window.clone(),
             Some(_) if !self.window_changed => progress.window.clone(),
             Some(window) => window_store::inline(&self.item, progress, window).unwrap_or(StoredWindow::Beside(0)),
         }
@@ -441,7 +445,7 @@ impl<'a> Sweep<'a> {
 
     /// Where the window is at the end of a run; one too large for the item is written beside it now.
     async fn window_at_rest(&self, progress: &Progress) -> StoredWindow {
-        let (Some(window), Some(cursor)) = (&self.window, &progress.cursor) else { return StoredWindow::None };
+        let (Some(window), Some(cursor)) = (&self.window, &progress.cursor) else { return progress.window.clone() };
         if !self.window_changed {
             return progress.window.clone();
         }

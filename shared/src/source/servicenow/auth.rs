@@ -2,7 +2,7 @@
 //!
 //! A refused login is never repeated as it was: that is how accounts get locked. On a 401 the credential is renewed once: a
 //! token is fetched anew, a secret is read again in case it was rotated. If that changes nothing, or the second try is
-//! refused too, the login counts as refused for every table of the instance, and nothing more is sent.
+//! refused too, the login counts as refused for every table of the run, and nothing more is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,10 @@ use crate::host::Host;
 
 /// A token is not used any more this long before it expires.
 const EARLY: Duration = Duration::from_secs(30);
+
+/// A refused login counts for all tables of a run and no longer: when an invocation may try again is kept in the cursor
+/// store, and a warm process must then really try.
+const REFUSED_FOR: Duration = Duration::from_secs(30);
 
 /// The lifetime of a token whose answer names none: the instance's own default.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(1800);
@@ -75,7 +79,8 @@ struct State {
     /// Counts the credentials handed out; tells a refused one from its successor.
     generation: u64,
     token: Option<Token>,
-    refused: Option<Error>,
+    /// Why the login is refused, and the monotonic moment until which that counts.
+    refused: Option<(Error, Duration)>,
 }
 
 struct Token {
@@ -129,8 +134,11 @@ impl Login {
     /// The login was refused before, or no token is to be had.
     pub(super) async fn credential(&self, timeout: Duration) -> Result<(Credential, u64), Error> {
         let mut state = self.state.lock().await;
-        if let Some(refused) = &state.refused {
-            return Err(refused.clone());
+        if let Some((refused, until)) = &state.refused {
+            if self.host.monotonic() < *until {
+                return Err(refused.clone());
+            }
+            state.refused = None;
         }
         let client = match &state.auth {
             Auth::Basic { username, password } => {
@@ -149,7 +157,7 @@ impl Login {
         }
         let fetched = self.fetch_token(&client, timeout).await;
         if let Err(error @ Error::NoToken { transient: false, .. }) = &fetched {
-            state.refused = Some(error.clone());
+            state.refused = Some(self.refusal(error));
         }
         let token = fetched?;
         let credential = Credential::Bearer { token: token.text.clone() };
@@ -177,7 +185,7 @@ impl Login {
             }
         };
         if renewed.is_none() && !had_token {
-            state.refused = Some(refusal.clone());
+            state.refused = Some(self.refusal(&refusal));
             return Err(refusal);
         }
         if let Some(auth) = renewed {
@@ -189,7 +197,11 @@ impl Login {
 
     /// The renewed credential was refused too.
     pub(super) async fn refused_again(&self, refusal: &Error) {
-        self.state.lock().await.refused = Some(refusal.clone());
+        self.state.lock().await.refused = Some(self.refusal(refusal));
+    }
+
+    fn refusal(&self, error: &Error) -> (Error, Duration) {
+        (error.clone(), self.host.monotonic().saturating_add(REFUSED_FOR))
     }
 
     async fn fetch_token(&self, client: &OauthClient, timeout: Duration) -> Result<Token, Error> {
@@ -213,5 +225,25 @@ impl Login {
         // The instance hands out its current token, so what is left of its life may be short; half of it is used at the least.
         let life = token.expires_in.map_or(DEFAULT_LIFETIME, Duration::from_secs);
         Ok(Token { text: token.access_token, until: self.host.monotonic() + life.saturating_sub(EARLY.min(life / 2)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::ManualClock;
+
+    #[tokio::test]
+    async fn a_refused_login_is_not_repeated_in_a_run_and_tried_again_by_a_later_one_of_a_warm_process() {
+        let clock = ManualClock::at(0);
+        let auth = Auth::Basic { username: "u".to_owned(), password: SecretString::from("p") };
+        let login = Login::new(Host::with_clock(clock.clone()), reqwest::Client::new(), auth, Arc::new(NoRotation));
+        let second = Duration::from_secs(1);
+        let (_, generation) = login.credential(second).await.expect("not refused yet");
+        let refusal = Error::Unauthorized { detail: "no".to_owned() };
+        assert_eq!(login.refused(generation, refusal.clone()).await, Err(refusal.clone()), "the same password is not tried twice");
+        assert_eq!(login.credential(second).await.err(), Some(refusal));
+        clock.advance(REFUSED_FOR);
+        assert!(login.credential(second).await.is_ok());
     }
 }
