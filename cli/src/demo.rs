@@ -71,7 +71,10 @@ async fn show(folder: &Path, stop: &watch::Receiver<bool>) -> Result<Exit, Stop>
             return Ok(Exit::Bad);
         }
     }
-    output::text(&format!("{}. The same into Kafka: a broker in this process, and a consumer that reads the records back.\n\n", reports.len() + 1))?;
+    output::text(&format!(
+        "{}. The same into Kafka: a broker in this process, and a consumer that reads the records back.\n\n",
+        reports.len() + 1
+    ))?;
     let is_good = into_kafka(&sweeper, &broker).await?;
     output::text(&summary(&reports, &rows)?)?;
     Ok(if is_good { Exit::Good } else { Exit::Bad })

@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn a_stream_whose_parked_tables_wait_and_a_catch_up_whatever_happened_do_not_fail() {
-        let waiting = tables().into_iter().map(|table| TableReport { tried: false, ..table }).filter(|table| table.table != "down").collect();
+        let waiting =
+            tables().into_iter().map(|table| TableReport { tried: false, ..table }).filter(|table| table.table != "down").collect();
         assert_eq!(failure(&SweepReport::together(Mode::Stream, waiting)), None);
         assert_eq!(failure(&SweepReport::together(Mode::CatchUp, tables())), None);
     }
