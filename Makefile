@@ -84,7 +84,6 @@ bench: bootstraps ## a backfill against the least it could cost, idle sweeps, me
 	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jre-headless)); \
 	$(call need,mvn,fetches Apache Kafka (Debian: apt-get install maven)); \
 	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
-	$(call need,patch,breaks the protocol for the model (Debian: apt-get install patch)); \
 	$(say_missing)
 	@tests/testbed/parts/fetch.sh
 	@# Without --workspace: the failpoints of the tests must not be in what is measured.

@@ -334,8 +334,8 @@ impl<'a> Sweep<'a> {
         let records = self.records(&page);
         let admission = page.admission;
         let job = self.job;
-        if !records.is_empty() && !self.held.outlives(self.engine.host.now_ms(), self.job.sink.message_timeout()) {
-            // Not a failure: the budget is spent. Another holder's records could come before these.
+        if !records.is_empty() && !self.may_send() {
+            // Not a failure: the budget is spent.
             self.caught_up = false;
             self.pipeline.on(Event::Failed(number));
             self.drop_unsent();
@@ -358,6 +358,15 @@ impl<'a> Sweep<'a> {
         }))
     }
 
+    /// Whether records that are handed over now are settled within the lease and the invocation. Later ones could come
+    /// after another holder's, or be cut off.
+    fn may_send(&self) -> bool {
+        let host = &self.engine.host;
+        let length = self.job.sink.message_timeout();
+        let in_time = self.run.deadline.is_none_or(|deadline| host.monotonic() + length <= deadline);
+        in_time && self.held.outlives(host.now_ms(), length)
+    }
+
     fn records(&self, page: &Page) -> Vec<Record> {
         let headers = self.job.shape.headers(page.extracted_at_ms);
         page.rows.iter().map(|row| self.job.shape.record(row, &headers)).collect()
@@ -372,6 +381,7 @@ impl<'a> Sweep<'a> {
 
     /// Forgets the pages that the sink has not been given. Those that the pipeline counts on have failed.
     fn drop_unsent(&mut self) {
+        self.caught_up &= self.unsent.is_empty();
         for (number, _) in std::mem::take(&mut self.unsent) {
             if number <= self.let_through {
                 self.pipeline.on(Event::Failed(number));

@@ -1,0 +1,46 @@
+//! The protocol's own files, without the rest of the library: what a mutant is compiled from.
+//!
+//! A mutation changes a copy of these files, and the library around them takes minutes to build. The model sees the
+//! same paths and the same types.
+
+/// As in the library, as far as the files below need it.
+pub mod cursor {
+    mod model;
+    mod protocol;
+
+    pub use model::*;
+    pub use protocol::*;
+
+    /// Why a store could not answer.
+    #[derive(Debug, thiserror::Error)]
+    pub enum StoreError {
+        /// What is stored was not written by this program.
+        #[error("{partition} {place}: {detail}")]
+        Format {
+            /// The partition key.
+            partition: String,
+            /// The sort key.
+            place: String,
+            /// What is wrong.
+            detail: String,
+        },
+    }
+}
+
+/// As in the library.
+pub mod sweep {
+    mod lease;
+    mod pipeline;
+    mod window;
+
+    pub use lease::*;
+    pub use pipeline::*;
+    pub use window::*;
+}
+
+mod host {
+    /// Lower-case hexadecimal digits.
+    pub fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

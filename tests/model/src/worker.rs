@@ -1,0 +1,449 @@
+//! A worker: what the engine does around the plain types, one event at a time.
+//!
+//! [`Sweep::turn`] is the loop of `sweep/table.rs` between two awaits: it carries out what the [`Pipeline`] asks for as far as that
+//! needs no answer from outside. Every await there is an action of the model here, and between any two of them time
+//! may pass, the other worker may move, or this one may die.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tablesweep::cursor::{Change, Item, Progress, Standing, StoredWindow, Write};
+use tablesweep::sweep::{Effect, Event, Held, LeasePlan, Pipeline, Window};
+
+use super::scenario::{Scenario, TICK_MS};
+use super::source::{At, Page, Row, Session, Step};
+
+/// One of the two workers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Worker {
+    /// Takes no step while time goes on.
+    pub frozen: bool,
+    /// What it is doing.
+    pub doing: Doing,
+}
+
+/// What a worker is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Doing {
+    /// There is no process, or it has ended.
+    #[default]
+    Nothing,
+    /// It asks for the lease.
+    Acquiring(Box<Acquiring>),
+    /// It holds a lease, or believes so.
+    Sweeping(Box<Sweep>),
+}
+
+/// A request for the lease whose answer has not come yet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Acquiring {
+    /// The nonce.
+    pub owner: String,
+    /// The tick of the start.
+    pub began: i64,
+    /// The write.
+    pub write: Write,
+}
+
+/// A write whose answer has not come yet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Writing {
+    /// The write.
+    pub write: Write,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+/// What a write is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// A commit in the middle of a sweep.
+    Commit,
+    /// A renewal of the lease.
+    Renew,
+    /// The end.
+    Release,
+}
+
+/// Records that the sink was given.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Sent {
+    /// The page's number.
+    pub page: u64,
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// The tick at which they were handed over.
+    pub since: i64,
+    /// They are in the topic.
+    pub landed: bool,
+    /// The process stood still while it waited for their acknowledgement.
+    pub in_hand: bool,
+}
+
+/// A window as a sweep found it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The window, if one is stored that belongs to the cursor.
+    pub window: Option<Window>,
+    /// One is stored, and it does not.
+    pub lost: bool,
+}
+
+/// A sweep under way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Sweep {
+    /// The tick of the start.
+    pub began: i64,
+    /// The nonce.
+    pub owner: String,
+    held: Held,
+    item: Item,
+    /// The real order of things.
+    pub pipeline: Pipeline<Step>,
+    session: Option<Session>,
+    window: Window,
+    window_changed: bool,
+    /// The window was stored and did not belong to the cursor.
+    pub lost: bool,
+    /// A page is being fetched.
+    pub fetching: bool,
+    /// Its answer has come, and the process has not looked at it.
+    answered: Option<Page>,
+    unsent: VecDeque<(u64, Page)>,
+    let_through: u64,
+    /// What is with the sink.
+    pub sent: Vec<Sent>,
+    pending_commit: Option<Vec<Step>>,
+    /// What is with the store.
+    pub writing: Option<Writing>,
+    /// A window that is being written beside the item, with the progress that the release then carries.
+    pub storing: Option<Progress>,
+    /// The writes that it has begun.
+    pub writes: u8,
+    renew_at: i64,
+    /// It was told to end.
+    pub stopped: bool,
+    /// The last page of the table has come and nothing of it was given up.
+    pub caught_up: bool,
+    /// The sweep is over.
+    pub ended: bool,
+}
+
+impl Sweep {
+    /// The sweep that an acquire brought.
+    pub fn begin(acquiring: &Acquiring, item: Item, held: Held, loaded: Loaded, scenario: &Scenario) -> Self {
+        let Loaded { window, lost } = loaded;
+        let session = Session::open(&item.progress, window, lost, scenario.paging);
+        Self {
+            began: acquiring.began,
+            owner: acquiring.owner.clone(),
+            held,
+            item,
+            pipeline: Pipeline::default(),
+            window: session.window().clone(),
+            session: Some(session),
+            window_changed: lost,
+            lost,
+            fetching: false,
+            answered: None,
+            unsent: VecDeque::new(),
+            let_through: 0,
+            sent: Vec::new(),
+            pending_commit: None,
+            writing: None,
+            storing: None,
+            writes: 0,
+            renew_at: acquiring.began + 1,
+            stopped: false,
+            caught_up: false,
+            ended: false,
+        }
+    }
+
+    /// Up to where it has read.
+    pub fn read_to(&self) -> Option<At> {
+        self.session.as_ref().map(Session::read_to)
+    }
+
+    /// The cursor after the last page that was fetched.
+    pub fn fetched_to(&self) -> Option<At> {
+        self.session.as_ref().map(|session| session.cursor)
+    }
+
+    /// Whether the page may reach the topic now: records of one row keep their order.
+    pub fn may_land(&self, sent: &Sent) -> bool {
+        let earlier = self.sent.iter().take_while(|other| other.page != sent.page).filter(|other| !other.landed);
+        !earlier.flat_map(|other| &other.rows).any(|row| sent.rows.iter().any(|own| own.id == row.id))
+    }
+
+    /// Whether this worker has reason to believe at `now` that it holds the lease.
+    pub fn believes(&self, now: i64) -> bool {
+        let gives_back = self.writing.as_ref().is_some_and(|writing| writing.purpose == Purpose::Release);
+        !gives_back && !self.pipeline.is_fenced() && self.item.is_leased(now * TICK_MS)
+    }
+
+    /// Whether the next sweep has to read again what this one did not.
+    pub fn owes(&self) -> bool {
+        self.session.as_ref().is_some_and(Session::owes)
+    }
+
+    /// Does everything that needs no answer from outside.
+    pub fn turn(&mut self, now: i64, scenario: &Scenario) {
+        loop {
+            while let Some(effect) = self.pipeline.effect() {
+                match effect {
+                    Effect::Fetch if self.session.is_some() && scenario.leaves_reserve(self.began, now) => self.fetching = true,
+                    Effect::Fetch => self.pipeline.on(Event::Closed),
+                    Effect::Send(page) => self.let_through = page,
+                    Effect::Commit(steps) => self.pending_commit = Some(steps),
+                }
+            }
+            if !self.send_next(now, scenario) {
+                break;
+            }
+        }
+        if self.writing.is_none()
+            && let Some(steps) = self.pending_commit.take()
+        {
+            let mut progress = self.fold(&steps);
+            progress.window = self.window_underway(&progress, scenario);
+            self.write(Purpose::Commit, Change::Commit(self.held.hold(), progress));
+        }
+        let idle = self.writing.is_none() && self.storing.is_none() && self.sent.is_empty() && self.unsent.is_empty();
+        if idle && self.pipeline.is_done() && !self.ended {
+            self.finish(scenario);
+        }
+    }
+
+    /// Hands the next page that the pipeline has let through to the sink.
+    fn send_next(&mut self, now: i64, scenario: &Scenario) -> bool {
+        if self.unsent.front().is_none_or(|(number, _)| *number > self.let_through) {
+            return false;
+        }
+        let Some((number, page)) = self.unsent.pop_front() else {
+            return false;
+        };
+        if page.rows.is_empty() {
+            self.pipeline.on(Event::Acked(number));
+            return true;
+        }
+        let in_time = scenario.leaves_reserve(self.began, now);
+        if !in_time || !self.held.outlives(now * TICK_MS, scenario.message_timeout()) {
+            self.caught_up = false;
+            self.pipeline.on(Event::Failed(number));
+            self.drop_unsent();
+            return true;
+        }
+        self.sent.push(Sent { page: number, rows: page.rows, since: now, landed: false, in_hand: false });
+        true
+    }
+
+    fn write(&mut self, purpose: Purpose, change: Change) {
+        self.writes += 1;
+        let id = format!("{}.{}", self.owner, self.writes);
+        self.writing = Some(Writing { write: Write { id, change }, purpose });
+    }
+
+    /// The page that was asked for is here. Returns whether there was one.
+    pub fn fetched(&mut self, table: &[Row], scenario: &Scenario) -> bool {
+        self.fetching = false;
+        let answered = self.answered.take();
+        let Some(page) = answered.or_else(|| self.ask(table, scenario)) else {
+            return false;
+        };
+        let number = self.pipeline.next_page();
+        let (step, last) = (page.step.clone(), page.last);
+        self.unsent.push_back((number, page));
+        self.pipeline.on(Event::Fetched(step));
+        if last {
+            self.caught_up = true;
+            self.pipeline.on(Event::Closed);
+        }
+        true
+    }
+
+    fn ask(&mut self, table: &[Row], scenario: &Scenario) -> Option<Page> {
+        self.session.as_mut()?.next_page(table, scenario.paging)
+    }
+
+    /// The process stands still from here on; `table`: as the source has answered from it.
+    pub fn freeze(&mut self, table: Option<&[Row]>, scenario: &Scenario) {
+        self.sent.iter_mut().for_each(|sent| sent.in_hand = true);
+        self.answered = table.and_then(|table| self.ask(table, scenario));
+    }
+
+    /// The time for fetching is over.
+    pub fn cut(&mut self) {
+        self.fetching = false;
+        self.answered = None;
+        self.pipeline.on(Event::Closed);
+    }
+
+    /// The sink has acknowledged the page.
+    pub fn acked(&mut self, page: u64) {
+        self.sent.retain(|sent| sent.page != page);
+        self.pipeline.on(Event::Acked(page));
+    }
+
+    /// The sink has given up on the page.
+    pub fn refused(&mut self, page: u64) {
+        self.sent.retain(|sent| sent.page != page);
+        self.caught_up = false;
+        self.pipeline.on(Event::Failed(page));
+        self.drop_unsent();
+    }
+
+    fn drop_unsent(&mut self) {
+        self.caught_up &= self.unsent.is_empty();
+        for (number, _) in std::mem::take(&mut self.unsent) {
+            if number <= self.let_through {
+                self.pipeline.on(Event::Failed(number));
+            }
+        }
+    }
+
+    /// It is told to end.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+        if std::mem::take(&mut self.fetching) {
+            (self.session, self.answered) = (None, None);
+            self.pipeline.on(Event::Closed);
+        }
+        self.pipeline.stop();
+        self.drop_unsent();
+    }
+
+    /// Whether the lease is to be renewed now.
+    pub fn must_renew(&self, now: i64, scenario: &Scenario) -> bool {
+        scenario.lease(self.began).renew_every().is_some() && self.writing.is_none() && now >= self.renew_at && self.is_driving()
+    }
+
+    /// Whether the sweep has not come to its last write.
+    fn is_driving(&self) -> bool {
+        !self.ended && self.storing.is_none()
+    }
+
+    /// Asks for a longer lease.
+    pub fn renew(&mut self, now: i64, scenario: &Scenario) {
+        self.renew_at = now + 1;
+        let until_ms = scenario.lease(self.began).until_ms(now * TICK_MS);
+        self.write(Purpose::Renew, Change::Renew(self.held.hold(), until_ms));
+    }
+
+    /// A write took effect, and `item` is its answer.
+    pub fn wrote(&mut self, item: &Item) {
+        let Some(writing) = self.writing.take() else {
+            return;
+        };
+        self.held.wrote(item);
+        self.item = item.clone();
+        match writing.purpose {
+            Purpose::Commit => self.pipeline.on(Event::Committed),
+            Purpose::Renew => {}
+            Purpose::Release => self.ended = true,
+        }
+    }
+
+    /// A write was refused, or got no answer however often it was sent. `refused`: the store answered.
+    pub fn not_written(&mut self, refused: bool) {
+        let Some(writing) = self.writing.take() else {
+            return;
+        };
+        match writing.purpose {
+            // A renewal that got no answer is tried again.
+            Purpose::Renew if !refused => {}
+            Purpose::Commit | Purpose::Renew => {
+                self.caught_up = false;
+                self.pipeline.on(Event::Fenced);
+                self.drop_unsent();
+            }
+            Purpose::Release => {
+                self.caught_up = false;
+                self.ended = true;
+            }
+        }
+    }
+
+    fn fold(&mut self, steps: &[Step]) -> Progress {
+        let mut progress = self.item.progress.clone();
+        for step in steps {
+            let cursor = Some(step.cursor.position());
+            self.window_changed |= self.window.apply(&step.window) || cursor != progress.cursor;
+            progress.cursor = cursor;
+            progress.notes.clone_from(&step.notes);
+        }
+        progress
+    }
+
+    fn window_underway(&self, progress: &Progress, scenario: &Scenario) -> StoredWindow {
+        if !self.window_changed {
+            progress.window.clone()
+        } else if scenario.beside {
+            StoredWindow::Beside(0)
+        } else {
+            inline(&self.window)
+        }
+    }
+
+    fn finish(&mut self, scenario: &Scenario) {
+        let steps = self.pipeline.remainder();
+        let mut progress = self.fold(&steps);
+        if self.pipeline.is_fenced() {
+            self.ended = true;
+        } else if progress.cursor.is_none() {
+            progress.window = StoredWindow::None;
+            self.release(progress);
+        } else if self.window_changed && scenario.beside {
+            self.storing = Some(progress);
+        } else {
+            progress.window = self.window_underway(&progress, scenario);
+            self.release(progress);
+        }
+    }
+
+    /// The window lies beside the item now, or could not be put there.
+    pub fn stored(&mut self, stored: bool) -> Option<(At, Window)> {
+        let mut progress = self.storing.take()?;
+        progress.window = StoredWindow::Beside(u32::from(stored));
+        let cursor = progress.cursor.as_ref().and_then(At::read)?;
+        self.release(progress);
+        Some((cursor, self.window.clone()))
+    }
+
+    fn release(&mut self, progress: Progress) {
+        self.write(Purpose::Release, Change::Release(self.held.hold(), progress, Standing::Active));
+    }
+}
+
+/// A window as it lies in the item.
+pub fn inline(window: &Window) -> StoredWindow {
+    StoredWindow::Inline(STANDARD.encode(window.encode()))
+}
+
+/// Reads what [`inline`] wrote.
+pub fn from_inline(text: &str) -> Option<Window> {
+    Window::decode(&STANDARD.decode(text).ok()?)
+}
+
+impl Scenario {
+    /// The lease of a sweep that began at this tick.
+    pub fn lease(&self, began: i64) -> LeasePlan {
+        if self.renewed {
+            LeasePlan::Renewed(Duration::from_millis(self.lease_ms()))
+        } else {
+            LeasePlan::Until((began + self.deadline) * TICK_MS + tablesweep::cursor::LEASE_SKEW_MS)
+        }
+    }
+
+    /// Whether what is begun now can be acknowledged and committed before the deadline.
+    pub fn leaves_reserve(&self, began: i64, now: i64) -> bool {
+        self.deadline(began).is_none_or(|deadline| now * TICK_MS + self.reserve_ms() <= deadline * TICK_MS)
+    }
+
+    /// The tick at which a sweep that began at `began` is ended from outside.
+    pub fn deadline(&self, began: i64) -> Option<i64> {
+        (!self.renewed).then_some(began + self.deadline)
+    }
+}
