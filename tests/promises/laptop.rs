@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tablesweep::assembly::{Assembly, SOURCES, Selection};
+use tablesweep::assembly::{Assembly, SOURCES, Selection, Sinks};
 use tablesweep::config::load;
 use tablesweep::cursor::sqlite::SqliteStore;
 use tablesweep::cursor::{CursorStore, Item};
@@ -119,12 +119,17 @@ impl Laptop {
     }
 
     pub async fn sweep_until(&self, stop: watch::Receiver<bool>) -> Vec<TableReport> {
+        let file = ToOne(Arc::new(NdjsonSink::open(self.path("out.ndjson")).expect("a file")));
+        self.sweep_into(&file, stop).await
+    }
+
+    /// One run into sinks of the test's own.
+    pub async fn sweep_into(&self, sinks: &dyn Sinks, stop: watch::Receiver<bool>) -> Vec<TableReport> {
         let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
         let host = Host::system();
         let resolver = Arc::new(secrets::resolver(&documents, &host));
         let assembly = Assembly::new(documents, resolver, host.clone());
-        let sink = ToOne(Arc::new(NdjsonSink::open(self.path("out.ndjson")).expect("a file")));
-        let (jobs, refused) = assembly.jobs(&Selection::default(), &sink).await;
+        let (jobs, refused) = assembly.jobs(&Selection::default(), sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
         let engine = Engine { host: host.clone(), store: self.store().await, bytes: ByteBudget::of_memory(self.memory) };
         let run = Run {

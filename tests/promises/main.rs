@@ -4,6 +4,7 @@ mod cli;
 mod documentation;
 mod dynamodb_store;
 mod engine;
+mod fenced;
 mod functions;
 mod kafka_sink;
 mod kills;
