@@ -128,22 +128,24 @@ fn known(connector: &Connector, key: &str, env: Env<'_>) -> Option<String> {
     Some(text)
 }
 
+/// A place of which everything is known, for the tests of this folder.
+#[cfg(test)]
+pub(super) fn place() -> Place {
+    Place {
+        connector: "c".into(),
+        alias: "inc".into(),
+        source: "servicenow".into(),
+        instance: Some("acme.service-now.com".into()),
+        table: Some("incident".into()),
+        field: Some("sys_updated_on".into()),
+        id_field: Some("sys_id".into()),
+        fingerprint: Some(Identity::fingerprint_of(&["incident", "", "true"])),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn place() -> Place {
-        Place {
-            connector: "c".into(),
-            alias: "inc".into(),
-            source: "servicenow".into(),
-            instance: Some("acme.service-now.com".into()),
-            table: Some("incident".into()),
-            field: Some("sys_updated_on".into()),
-            id_field: Some("sys_id".into()),
-            fingerprint: Some(Identity::fingerprint_of(&["incident", "", "true"])),
-        }
-    }
 
     #[test]
     fn a_cursor_of_another_instance_is_moved_and_one_of_another_query_is_not() {

@@ -5,21 +5,9 @@ use super::*;
 use crate::cursor::memory::MemoryStore;
 use crate::cursor::{Acquire, Expect, Hold, Identity, Progress, StoredWindow};
 use crate::host::ManualClock;
+use crate::operate::place::place;
 
 const NOW: i64 = 1_800_000_000_000;
-
-fn place() -> Place {
-    Place {
-        connector: "c".into(),
-        alias: "inc".into(),
-        source: "servicenow".into(),
-        instance: Some("acme.service-now.com".into()),
-        table: Some("incident".into()),
-        field: Some("sys_updated_on".into()),
-        id_field: Some("sys_id".into()),
-        fingerprint: Some(Identity::fingerprint_of(&["incident", "", "true"])),
-    }
-}
 
 fn at(stamp: &str) -> Position {
     Position::new([("timestamp", Some(stamp.to_owned())), ("sys_id", Some(String::new()))])

@@ -1,21 +1,9 @@
 use super::*;
 use crate::cursor::memory::MemoryStore;
 use crate::cursor::{Acquire, Change, Hold, Identity, Key, Parked, Progress, Write};
+use crate::operate::place::place;
 
 const NOW: i64 = 1_800_000_000_000;
-
-fn place() -> Place {
-    Place {
-        connector: "c".into(),
-        alias: "inc".into(),
-        source: "servicenow".into(),
-        instance: Some("acme.service-now.com".into()),
-        table: Some("incident".into()),
-        field: Some("sys_updated_on".into()),
-        id_field: Some("sys_id".into()),
-        fingerprint: Some(Identity::fingerprint_of(&["incident", "", "true"])),
-    }
-}
 
 fn at(ms: i64) -> Position {
     let stamp = rfc3339(ms).replace('T', " ").replace('Z', "");
