@@ -69,11 +69,11 @@ pub fn tasks(connector: &str, tables: &[String], tasks_max: u32, wanted: impl Fn
 /// How strongly a task wants a table. The connector and the alias are delimited by their lengths.
 fn score(connector: &str, table: &str, task: u32) -> [u8; 32] {
     let mut digest = Sha256::new();
+    digest.update(task.to_be_bytes());
     for part in [connector, table] {
         digest.update((part.len() as u64).to_be_bytes());
         digest.update(part.as_bytes());
     }
-    digest.update(task.to_be_bytes());
     digest.finalize().into()
 }
 
@@ -126,8 +126,12 @@ mod tests {
 
     #[test]
     fn the_assignment_is_the_same_in_every_version() {
-        let tasks = tasks("servicenow-source", &["inc".into(), "chg".into(), "prb".into()], 3, |_| true);
-        let shown: Vec<_> = tasks.iter().map(|task| (task.task, task.tables.join(","))).collect();
-        assert_eq!(shown, [(1, "chg".to_owned()), (2, "inc,prb".to_owned())]);
+        let shown = |tables: &[&str], max| -> Vec<(u32, String)> {
+            let tables: Vec<String> = tables.iter().map(|table| (*table).to_owned()).collect();
+            tasks("servicenow-source", &tables, max, |_| true).iter().map(|task| (task.task, task.tables.join(","))).collect()
+        };
+        // The specification's own example: two tables and two tasks give each table its own.
+        assert_eq!(shown(&["inc", "chg"], 2), [(0, "inc".to_owned()), (1, "chg".to_owned())]);
+        assert_eq!(shown(&["inc", "chg", "prb"], 3), [(0, "inc,prb".to_owned()), (1, "chg".to_owned())]);
     }
 }
