@@ -17,7 +17,6 @@ use super::settings::Settings;
 use crate::assembly::Selection;
 use crate::config::{Documents, Faults};
 use crate::cursor::CursorStore;
-use crate::cursor::dynamodb::DynamoStore;
 use crate::failure::{Failure, Retry};
 use crate::host::{Host, env};
 use crate::operate::Place;
@@ -87,12 +86,7 @@ impl FanOut {
     }
 
     async fn store(&self) -> Result<Arc<dyn CursorStore>, Failure> {
-        let table = self.settings.cursors.as_ref().map_err(|why| Failure::new(Faults::CODE, Retry::Never, why.clone()))?;
-        let open = async {
-            let store: Arc<dyn CursorStore> = Arc::new(Box::pin(DynamoStore::from_env(table)).await);
-            store
-        };
-        Ok(Arc::clone(self.store.get_or_init(|| open).await))
+        self.store.get_or_try_init(|| self.settings.open_store()).await.cloned()
     }
 }
 

@@ -1,10 +1,13 @@
 //! What the template tells the functions by way of their environment, and the documents beside it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::assembly::SOURCES;
 use crate::config::{self, Documents, Env, Faults};
+use crate::cursor::CursorStore;
+use crate::cursor::dynamodb::DynamoStore;
 use crate::failure::{Failure, Retry};
 
 /// Where the layer with the documents lies.
@@ -65,6 +68,15 @@ impl Settings {
                 Err(invalid(report.join("\n")))
             }
         }
+    }
+
+    /// The store of cursors; nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// `Config.Invalid` if its name makes no sense.
+    pub(super) async fn open_store(&self) -> Result<Arc<dyn CursorStore>, Failure> {
+        let table = self.cursors.as_ref().map_err(|why| invalid(why.clone()))?;
+        Ok(Arc::new(Box::pin(DynamoStore::from_env(table)).await))
     }
 }
 

@@ -16,8 +16,7 @@ use super::producers::Producers;
 use super::reports;
 use super::settings::Settings;
 use crate::assembly::{Assembly, Refused, Selection};
-use crate::config::{Connector, Documents, Faults, NotBuilt, Resolver};
-use crate::cursor::dynamodb::DynamoStore;
+use crate::config::{Connector, Documents, NotBuilt, Resolver};
 use crate::cursor::{CursorStore, LEASE_SKEW_MS};
 use crate::delivery::ToKafka;
 use crate::failure::{Failure, Retry};
@@ -106,12 +105,7 @@ impl Sweep {
     }
 
     async fn store(&self) -> Result<Arc<dyn CursorStore>, Failure> {
-        let table = self.settings.cursors.as_ref().map_err(|why| Failure::new(Faults::CODE, Retry::Never, why.clone()))?;
-        let open = async {
-            let store: Arc<dyn CursorStore> = Arc::new(Box::pin(DynamoStore::from_env(table)).await);
-            store
-        };
-        Ok(Arc::clone(self.store.get_or_init(|| open).await))
+        self.store.get_or_try_init(|| self.settings.open_store()).await.cloned()
     }
 
     async fn sinks(&self, ready: &Ready, deadline: &Deadline) -> Result<Arc<ToKafka>, Failure> {

@@ -14,7 +14,7 @@ use super::engine::{Engine, Job, Run};
 use super::instance::Verdict;
 use super::lease::Held;
 use super::pipeline::{Effect, Event, Pipeline};
-use super::report::{Mode, Outcome, Reason, TableReport};
+use super::report::{Outcome, Reason, TableReport};
 use super::window::Window;
 use super::window_store::{self, Loaded};
 use crate::cursor::{Change, Item, Key, Parked, Progress, Standing, StoredWindow, WriteError};
@@ -542,12 +542,5 @@ fn lease_lost(report: &TableReport, error: WriteError) -> Failure {
             let failure = Failure::from(error);
             Failure { message: format!("{table}: {}; records sent since the last commit are sent again", failure.message), ..failure }
         }
-    }
-}
-
-impl Run {
-    /// Whether a failed table makes the invocation fail.
-    pub fn fails_for_a_table(&self) -> bool {
-        self.mode == Mode::Stream
     }
 }
