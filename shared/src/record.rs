@@ -1,7 +1,16 @@
 //! What is produced: one record per row.
+//!
+//! ```text
+//! shape      from a page's rows to records      schema     what fields are: Connect's model
+//! envelope   before, after, source, op, ts_ms   value      a row's values in the schema's order
+//! converter  from data to bytes
+//! ```
 
+pub mod converter;
 mod envelope;
+pub mod schema;
 mod shape;
+pub mod value;
 
 use std::sync::Arc;
 
