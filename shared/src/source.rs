@@ -40,6 +40,34 @@ pub trait Table: Send + Sync {
     async fn open(&self, from: Resume) -> Result<Box<dyn TableSweep>, Failure>;
 }
 
+/// What a source keeps beside the cursor of one table: few and small things, each under a name of its own, that live as
+/// long as the cursor does (a schema baseline, what a start-up probe found out). Up to 256 KB each.
+///
+/// The sweep that is given them holds the table's lease, so nobody else writes them. Still they are not one with the
+/// cursor: a process may die between the two writes, and one that was frozen for longer than its lease may write late.
+/// Whoever needs both to agree writes the sibling first and names its digest in the notes of the checkpoint that
+/// follows; what the stored notes do not name counts for nothing.
+#[async_trait]
+pub trait Siblings: Send + Sync + std::fmt::Debug {
+    /// What lies under `name`.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    async fn get(&self, name: &'static str) -> Result<Option<Vec<u8>>, Failure>;
+
+    /// Puts `bytes` under `name`, in place of what lies there.
+    ///
+    /// # Errors
+    /// The store does not answer; whether it took them is not known.
+    async fn put(&self, name: &'static str, bytes: &[u8]) -> Result<(), Failure>;
+
+    /// Removes what lies under `name`, if anything does.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    async fn remove(&self, name: &'static str) -> Result<(), Failure>;
+}
+
 /// Where a sweep starts.
 #[derive(Debug, Clone)]
 pub struct Resume {
@@ -53,6 +81,8 @@ pub struct Resume {
     pub page_size: u32,
     /// The most new rows to deliver.
     pub max_rows: Option<u64>,
+    /// What is kept beside the table's cursor.
+    pub siblings: Arc<dyn Siblings>,
 }
 
 /// Sweeps of one table in a row.

@@ -20,6 +20,13 @@ pub struct Key {
     pub place: String,
 }
 
+impl Key {
+    /// The sort key of what is kept beside the item under `name`.
+    pub fn sibling(&self, name: &str) -> String {
+        format!("{}#{name}", self.place)
+    }
+}
+
 /// Which rows a cursor walks over, and whose cursor it is.
 ///
 /// The fingerprint covers what chooses the rows (table, base query, domain flag), so a changed query is a new place.

@@ -11,7 +11,7 @@ use super::place::{Finding, Place, found};
 use super::{is_forward, rfc3339, shown};
 use crate::cursor::{Change, CursorStore, Import, Item, Key, Moved, Position, Refusal, Rewind, Standing, StoreError, Write, WriteError};
 use crate::host::Host;
-use crate::sweep::forget_window;
+use crate::sweep::{forget_siblings, forget_window};
 
 /// Tries of one write whose answer was lost or refused for now.
 const WRITE_TRIES: u32 = 3;
@@ -331,6 +331,7 @@ impl Operator<'_> {
             let identity = place.identity_like(&item.identity);
             self.write(place, &key, Change::Reset { identity, now_ms: self.host.now_ms() }).await?;
             forget_window(self.store, &key).await?;
+            forget_siblings(self.store, &key).await?;
         }
         self.retire(place, retired).await
     }
@@ -341,6 +342,7 @@ impl Operator<'_> {
             let key = item.identity.key();
             self.store.remove(&key, self.host.now_ms()).await.map_err(|error| explained(place, error))?;
             forget_window(self.store, &key).await?;
+            forget_siblings(self.store, &key).await?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -15,6 +16,7 @@ use super::instance::Verdict;
 use super::lease::Held;
 use super::pipeline::{Effect, Event, Pipeline};
 use super::report::{Outcome, Reason, TableReport};
+use super::siblings::Beside;
 use super::window::Window;
 use super::window_store::{self, Loaded};
 use crate::cursor::{Change, Item, Key, Parked, Progress, Standing, StoredWindow, WriteError};
@@ -154,6 +156,7 @@ impl<'a> Sweep<'a> {
             window_lost: lost,
             page_size: self.page_size(),
             max_rows: self.run.max_rows,
+            siblings: Arc::new(Beside { store: Arc::clone(&self.engine.store), host: self.engine.host.clone(), key: self.key.clone() }),
         };
         self.job.sink.check(&[self.job.table.topic()]).await?;
         let session = self.job.table.open(resume).await?;
