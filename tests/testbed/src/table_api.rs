@@ -58,7 +58,8 @@
 //! # Choices where sources disagree
 //!
 //! Each is a field of [`Settings`]: whether a `Link` header comes without a count, whether literals follow the user's
-//! zone, whether invalid parts are dropped or empty the answer. What stands behind a trailing `^EQ` is ignored.
+//! zone, whether invalid parts are dropped or empty the answer, what the script of a `javascript:` value returns. What
+//! stands behind a trailing `^EQ` is ignored.
 
 mod acl;
 mod allowance;
@@ -109,7 +110,7 @@ pub use faults::{Effect, Fault, HtmlPage, Target};
 pub use generate::{Generate, Ids};
 pub use log::{Counters, Entry};
 pub use row::{Cell, Column, Fields, Kind};
-pub use settings::{Credentials, RateLimit, Settings, TooLong};
+pub use settings::{Credentials, RateLimit, Settings, TooLong, USER_ID};
 pub use view::{ViewPart, ViewSpec};
 
 use server::Shared;

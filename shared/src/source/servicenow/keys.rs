@@ -182,7 +182,12 @@ static KEYS: &[Key] = &[
     .or("sys_updated_on"),
     Key::of_table("sys.id.field", Kind::Shaped(&FIELD), "The cursor's identity and the record's key; prefixed in views.").or("sys_id"),
     Key::of_table("query", Kind::Shaped(&QUERY), "Which rows. A changed query is a new cursor.").or(""),
-    Key::of_table("fields", Kind::Shaped(&FIELDS), "Which fields; all when empty. Must hold the cursor's fields.").or(""),
+    Key::of_table(
+        "fields",
+        Kind::Shaped(&FIELDS),
+        "Which fields; all when empty. Must hold the cursor's fields; sys_mod_count is added, in views with their prefix, and is in the records.",
+    )
+    .or(""),
     Key::of_table("display.value", Kind::Choice(&["false", "true", "all"]), "Raw values, display values, or both.").or("false"),
     Key::of_table("exclude.reference.link", Kind::Boolean, "Whether the links of references are left out.").or("true"),
     Key::of_table("query.domain", Kind::Boolean, "Whether rows are limited to the user's domain. A change is a new cursor.").or("true"),

@@ -8,6 +8,8 @@
 //! This is a parser of the language, not of what one client sends. It knows the operators that it must not evaluate by
 //! name, so that `INSTANCEOF` is refused as such and not read as `IN` with an odd list.
 
+use std::collections::BTreeMap;
+
 /// A condition's operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Operator {
@@ -100,6 +102,18 @@ pub(super) struct Query {
     pub ignored: Vec<String>,
 }
 
+impl Query {
+    /// Puts what the scripts of `javascript:` values return in their place; the error names one that is not known.
+    pub fn run_scripts(&mut self, known: &BTreeMap<String, String>) -> Result<(), String> {
+        for term in self.groups.iter_mut().flatten().flatten() {
+            if let Some(script) = script(&term.value) {
+                term.value = known.get(script).ok_or_else(|| format!("the script `{script}` is not known"))?.clone();
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Reads an encoded query; the error says which part is not understood.
 pub(super) fn parse(text: &str) -> Result<Query, String> {
     let mut query = Query::default();
@@ -178,6 +192,11 @@ fn operator_at(text: &str) -> usize {
     text.find(|c: char| c.is_ascii_uppercase() || "=!<>*%~".contains(c)).unwrap_or(text.len())
 }
 
+/// The script that a value is, if it is one: the instance puts what the script returns in its place.
+pub(super) fn script(value: &str) -> Option<&str> {
+    value.strip_prefix("javascript:")
+}
+
 fn term(text: &str) -> Result<Term, String> {
     let (field, rest) = text.split_at(operator_at(text));
     if field.is_empty() {
@@ -187,8 +206,8 @@ fn term(text: &str) -> Result<Term, String> {
     let Some((value, Some(operator))) = known else {
         return Err(format!("the operator of `{text}` is not understood"));
     };
-    if value.contains("javascript:") {
-        return Err(format!("the script in `{text}` is not evaluated"));
+    if value.contains("javascript:") && script(value).is_none() {
+        return Err(format!("the script in `{text}` is not the whole value"));
     }
     if !operator.takes_value() && !value.is_empty() {
         return Err(format!("`{text}` has a value behind an operator that takes none"));
@@ -226,6 +245,11 @@ mod tests {
     }
 
     #[test]
+    fn a_script_is_a_value_of_any_characters() {
+        assert_eq!(shape("a>javascript:f('x, y&z=%+#')^b=1"), vec![vec![vec!["a|Greater|javascript:f('x, y&z=%+#')"], vec!["b|Equal|1"]]]);
+    }
+
+    #[test]
     fn the_longer_operator_wins() {
         assert_eq!(
             shape("aISNOTEMPTY^bNOT INx,y^cNOT LIKEz^d>=3^eNSAMEASf"),
@@ -254,7 +278,8 @@ mod tests {
             ("aDYNAMICx", "aDYNAMICx"),
             ("123TEXTQUERY321=x", "TEXTQUERY"),
             ("RLQUERYx.y,>=1^ENDRLQUERY", "RLQUERY"),
-            ("a>javascript:gs.now()", "javascript"),
+            ("aONtoday@javascript:gs.now()", "aONtoday"),
+            ("aBETWEEN1@javascript:gs.now()", "javascript"),
             ("^ORa=1", "ORa=1"),
             ("^NQa=1", "NQa=1"),
             ("a=1^NQ", "NQ"),

@@ -170,6 +170,9 @@ impl World {
             };
             return Answer::json(403, error_body(message, Some(detail)));
         }
+        if let Err(what) = params.query.run_scripts(&self.settings.scripts) {
+            return self.refusal(&what);
+        }
         if request.sys_id.is_some() {
             return self.single(request, &params, twists, entry);
         }

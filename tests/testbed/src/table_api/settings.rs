@@ -40,6 +40,9 @@ pub enum TooLong {
     UriTooLong,
 }
 
+/// The identity in `sys_user` of whoever is signed in.
+pub const USER_ID: &str = "6816f79cc0a8016401c5a33be04be441";
+
 /// The behaviour of the instance; the default is that of a well-meant one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -52,6 +55,8 @@ pub struct Settings {
     pub display_offset_seconds: i64,
     /// `glide.invalid_query.returns_no_rows`: an invalid part of a query leaves no row, instead of being dropped.
     pub invalid_query_returns_no_rows: bool,
+    /// What the scripts of `javascript:` values return; one that is not here is refused. The signed-in user's id is.
+    pub scripts: BTreeMap<String, String>,
     /// May the user see other domains with `sysparm_query_no_domain`?
     pub no_domain_allowed: bool,
     /// Is there ever an `X-Total-Count`?
@@ -89,6 +94,7 @@ impl Default for Settings {
             literal_offset_seconds: 0,
             display_offset_seconds: 0,
             invalid_query_returns_no_rows: false,
+            scripts: BTreeMap::from([("gs.getUserID()".to_owned(), USER_ID.to_owned())]),
             no_domain_allowed: true,
             counts: true,
             links: true,

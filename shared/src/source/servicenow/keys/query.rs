@@ -29,26 +29,64 @@ pub fn normalised_query(query: &str) -> &str {
 
 /// Says what makes a query unfit as a base query.
 pub(super) fn check(query: &str) -> Result<(), String> {
-    if query.chars().any(char::is_control) {
-        return Err("contains a control character; an encoded query is one line".into());
-    }
     let query = normalised_query(query);
     if query.is_empty() {
         return Ok(());
     }
+    if is_percent_encoded(query) {
+        return Err("is percent-encoded, as an address bar shows it; give it as \"Copy query\" does (a=1^b=2)".into());
+    }
     for term in terms(query) {
-        if term.is_empty() {
-            return Err("has an empty term; leave out the ^ too many".into());
-        }
-        // The cursor's terms and order follow the base query, and anything after an order or an end is ignored.
-        if term.starts_with("ORDERBY") {
-            return Err("contains ORDERBY; the order is the cursor's, so leave it out".into());
-        }
-        if term == "EQ" {
-            return Err("ends (^EQ) before its last term; the instance would ignore the cursor's terms".into());
-        }
+        check_term(term)?;
     }
     Ok(())
+}
+
+fn check_term(term: &str) -> Result<(), String> {
+    let condition = condition(term);
+    if term.is_empty() {
+        return Err("has an empty term; leave out the ^ too many".into());
+    }
+    if condition.is_empty() {
+        // Alone it would be a branch of every row of the table.
+        return Err(format!("has ^{term} without a condition after it; leave it out, or name the condition"));
+    }
+    // The cursor's terms and order follow the base query, and anything after an order or an end is ignored.
+    if orders(condition) {
+        return Err("contains ORDERBY; the order is the cursor's, so leave it out".into());
+    }
+    if condition.starts_with("GROUPBY") {
+        return Err("contains GROUPBY, which sorts by another field than the cursor's; leave it out".into());
+    }
+    if term == "EQ" {
+        return Err("ends (^EQ) before its last term; the instance would ignore the cursor's terms".into());
+    }
+    // A script may be of several lines.
+    let plain = condition.split_once("javascript:").map_or(condition, |(before, _)| before);
+    if plain.chars().any(char::is_control) {
+        return Err("contains a control character; an encoded query is one line".into());
+    }
+    Ok(())
+}
+
+/// The condition of a term: without the `OR` or `NQ` that says how it is joined to those before it.
+fn condition(term: &str) -> &str {
+    ["OR", "NQ"].into_iter().find_map(|joined| term.strip_prefix(joined).filter(|_| !orders(term))).unwrap_or(term)
+}
+
+/// Whether a term is an order, in whatever spelling: the instance knows the one in capitals, and one that it does not know is
+/// not what was meant either. A condition on a field with such a name has an operator.
+fn orders(term: &str) -> bool {
+    let is_named = term.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("ORDERBY"));
+    term.starts_with("ORDERBY") || (is_named && !term.contains(SIGNS) && !term[7..].contains(char::is_uppercase))
+}
+
+/// The operators that are signs; the others are words in capitals.
+const SIGNS: [char; 6] = ['=', '<', '>', '!', '*', '@'];
+
+fn is_percent_encoded(query: &str) -> bool {
+    let lower = query.to_ascii_lowercase();
+    lower.contains("%5eorderby") || (lower.contains("%3d") && !query.contains(['=', '^']))
 }
 
 #[cfg(test)]
@@ -75,15 +113,39 @@ mod tests {
 
     #[test]
     fn an_order_or_an_early_end_makes_a_query_unfit_and_a_value_that_reads_so_does_not() {
-        assert!(check("active=true^ORDERBYnumber").is_err());
-        assert!(check("ORDERBYDESCsys_created_on").is_err());
-        assert!(check("a=1^EQ^b=2").is_err());
-        assert!(check("a=1^^^ORDERBYb").is_err(), "an escaped caret, then an order");
-        assert!(check("a=1^\nb=2").is_err());
-        assert!(check("^a=1").is_err());
-        assert!(check("short_descriptionLIKEORDERBY").is_ok());
-        assert!(check("short_description=x^^ORDERBY").is_ok(), "the caret belongs to the value");
-        assert!(check("active=true^NQpriority=1^ORstate=2^EQ").is_ok());
-        assert!(check("").is_ok());
+        for unfit in [
+            "active=true^ORDERBYnumber",
+            "ORDERBYDESCsys_created_on",
+            "orderbynumber",
+            "active=true^OrderBynumber",
+            "active=true^NQORDERBYnumber",
+            "active=true^ORORDERBYnumber",
+            "active%3Dtrue%5EORDERBYnumber",
+            "active%3dtrue",
+            "stateIN1%2C2%5EORDERBYnumber",
+            "active=true^GROUPBYstate",
+            "a=1^EQ^b=2",
+            "a=1^^^ORDERBYb",
+            "a=1^\nb=2",
+            "a=1^NQ",
+            "a=1^OR",
+            "^a=1",
+            "a=1^",
+        ] {
+            assert!(check(unfit).is_err(), "{unfit}");
+        }
+        for fit in [
+            "short_descriptionLIKEORDERBY",
+            "short_description=x^^ORDERBY",
+            "orderby_list=number",
+            "orderby_listISEMPTY",
+            "active=true^NQpriority=1^ORstate=2^EQ",
+            "urlLIKE%5E",
+            "sys_created_on>javascript:gs.daysAgoStart(30)",
+            "u_text=javascript:f('a,b&c=%^^+#\n<\"ü')^active=true",
+            "",
+        ] {
+            assert_eq!(check(fit), Ok(()), "{fit}");
+        }
     }
 }

@@ -241,9 +241,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// The field that counts a row's versions, prefixed in a view as its identity is.
+    /// The field that counts a row's versions, prefixed in a view as its identity is, or else its timestamp.
     pub fn mod_count_field(&self) -> String {
-        let prefix = self.sys_id_field.strip_suffix("sys_id").unwrap_or_default();
+        let of_time = || ["sys_updated_on", "sys_created_on"].into_iter().find_map(|own| self.timestamp_field.strip_suffix(own));
+        let prefix = self.sys_id_field.strip_suffix("sys_id").or_else(of_time).unwrap_or_default();
         format!("{prefix}sys_mod_count")
     }
 }
@@ -374,10 +375,12 @@ fn table(reader: &mut Reader<'_>, alias: &str) -> Table {
     };
     let listed = reader.text(&key("fields"));
     if !listed.is_empty() {
-        let mut fields: Vec<String> = listed.split(',').map(|field| field.trim().to_owned()).collect();
+        let mut fields: Vec<String> = Vec::new();
         let version = table.mod_count_field();
-        if !fields.contains(&version) {
-            fields.push(version);
+        for field in listed.split(',').map(str::trim).chain([version.as_str()]) {
+            if !fields.iter().any(|known| known == field) {
+                fields.push(field.to_owned());
+            }
         }
         table.fields = Some(fields);
     }
