@@ -16,6 +16,8 @@ use bytes::Bytes;
 
 use crate::cursor::{Identity, Phase, Position, Progress};
 use crate::failure::Failure;
+use crate::record::schema::Schema;
+use crate::record::value::Value;
 use crate::sweep::{Allowance, Window, WindowChange};
 
 /// One table of a connector.
@@ -118,10 +120,19 @@ pub struct Spent {
 pub struct Row {
     /// The record's key.
     pub key: Bytes,
-    /// The row as a JSON object, as the server sent it where it could be left as it is.
-    pub value: Bytes,
+    /// What it says.
+    pub content: Content,
     /// The cursor timestamp in epoch milliseconds, where the source has one.
     pub timestamp_ms: Option<i64>,
+}
+
+/// What a row says.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// A JSON object, as the server sent it where it could be left as it is.
+    Json(Bytes),
+    /// A value per field of the page's schema, in its order.
+    Fields(Vec<Value<'static>>),
 }
 
 /// A page: rows, where the cursor stands after them, and whether the sweep ends here.
@@ -129,6 +140,9 @@ pub struct Row {
 pub struct Page {
     /// New rows, in the server's order.
     pub rows: Vec<Row>,
+    /// What the fields of rows with [`Content::Fields`] are, the same value for as long as it stays the same; `None` where
+    /// rows are JSON.
+    pub schema: Option<Arc<Schema>>,
     /// When the rows were read, in epoch milliseconds of the local clock.
     pub extracted_at_ms: i64,
     /// What may be committed once the rows are acknowledged.

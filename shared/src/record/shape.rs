@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Record;
 use super::envelope::Envelope;
-use crate::source::Row;
+use crate::source::{Content, Row};
 
 /// What the records of one table look like.
 #[derive(Debug, Clone)]
@@ -44,17 +44,13 @@ impl Shape {
 
     /// The record of `row`. The value is the row's own bytes unless an envelope goes around it.
     pub fn record(&self, row: &Row, headers: &Arc<[(String, String)]>) -> Record {
-        let value = match &self.envelope {
-            None => row.value.clone(),
-            Some(envelope) => envelope.wrap(&row.value, row.timestamp_ms),
+        let value = match (&row.content, &self.envelope) {
+            (Content::Json(json), None) => Some(json.clone()),
+            (Content::Json(json), Some(envelope)) => Some(envelope.wrap(json, row.timestamp_ms)),
+            // No source sends fields to a shape without a schema.
+            (Content::Fields(_), _) => None,
         };
-        Record {
-            topic: Arc::clone(&self.topic),
-            key: row.key.clone(),
-            value: Some(value),
-            timestamp_ms: row.timestamp_ms,
-            headers: Arc::clone(headers),
-        }
+        Record { topic: Arc::clone(&self.topic), key: row.key.clone(), value, timestamp_ms: row.timestamp_ms, headers: Arc::clone(headers) }
     }
 }
 
@@ -64,12 +60,12 @@ mod tests {
 
     use super::*;
 
+    fn json() -> Bytes {
+        Bytes::from_static(b"{\"sys_id\":\"8f4b\", \"n\":\"\xc3\xa4\"}")
+    }
+
     fn row() -> Row {
-        Row {
-            key: Bytes::from_static(b"8f4b"),
-            value: Bytes::from_static(b"{\"sys_id\":\"8f4b\", \"n\":\"\xc3\xa4\"}"),
-            timestamp_ms: Some(1_790_667_042_000),
-        }
+        Row { key: Bytes::from_static(b"8f4b"), content: Content::Json(json()), timestamp_ms: Some(1_790_667_042_000) }
     }
 
     fn shape() -> Shape {
@@ -79,7 +75,7 @@ mod tests {
     #[test]
     fn a_schemaless_value_is_the_servers_bytes() {
         let record = shape().record(&row(), &shape().headers(17));
-        assert_eq!(record.value.expect("a value").as_ptr(), row().value.as_ptr(), "not even copied");
+        assert_eq!(record.value.expect("a value").as_ptr(), json().as_ptr(), "not even copied");
         assert_eq!((&*record.key, record.timestamp_ms), (b"8f4b".as_slice(), Some(1_790_667_042_000)));
         let headers: Vec<_> = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(headers, [("snow.table", "incident"), ("snow.extracted_at", "17"), ("snow.schema.mode", "schemaless")]);

@@ -15,7 +15,7 @@ use super::planner::{Answer, At, Delivery, Outcome, Planner, Projection, Request
 use super::range::{CursorFields, encoded, escape};
 use super::{keys, position};
 use crate::failure::Failure;
-use crate::source::{Checkpoint, Page, Resume, Row, Spent, TableSweep};
+use crate::source::{Checkpoint, Content, Page, Resume, Row, Spent, TableSweep};
 use crate::sweep::{Admission, Allowance, Window};
 
 /// The room asked for before the first page, whose size is not known.
@@ -196,8 +196,13 @@ impl Session {
             rows: delivery
                 .rows
                 .into_iter()
-                .map(|(head, value)| Row { key: Bytes::from(head.id), value, timestamp_ms: Some(head.second.saturating_mul(1000)) })
+                .map(|(head, value)| Row {
+                    key: Bytes::from(head.id),
+                    content: Content::Json(value),
+                    timestamp_ms: Some(head.second.saturating_mul(1000)),
+                })
                 .collect(),
+            schema: None,
             extracted_at_ms,
             checkpoint: Checkpoint {
                 cursor: Some(position::written(&delivery.cursor)),
