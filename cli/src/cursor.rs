@@ -4,6 +4,7 @@ mod change;
 mod look;
 mod transfer;
 
+use tablesweep::assembly;
 use tablesweep::operate::{Order, Rewinding, read_position};
 
 use crate::args::{ChangeArgs, CursorCommand};
@@ -30,19 +31,23 @@ pub async fn run(command: CursorCommand) -> Result<Exit, Stop> {
             change::run(arguments.change, |_| Ok(Order::Pause { reason: reason.clone() })).await
         }
         CursorCommand::Resume(arguments) => change::run(arguments, |_| Ok(Order::Resume)).await,
-        CursorCommand::AcceptSchema(arguments) => accept_schema(&arguments),
+        CursorCommand::AcceptSchema(arguments) => accept_schema(arguments).await,
     }
 }
 
-/// A baseline exists only where a source compares one; of the sources that are built none does.
-fn accept_schema(arguments: &ChangeArgs) -> Result<Exit, Stop> {
+/// Only a source that compares schemas keeps a baseline; a table of any other makes the command a wrong one.
+async fn accept_schema(arguments: ChangeArgs) -> Result<Exit, Stop> {
     let documents = documents::load(&arguments.read.config.config)?;
-    let tables: Vec<String> = change::named(&documents, arguments)?
+    let without: Vec<String> = change::named(&documents, &arguments)?
         .iter()
+        .filter(|place| !assembly::source(&place.source).is_some_and(|kind| kind.cursors.has_baseline))
         .map(|place| format!("{}/{} ({})", place.connector, place.alias, place.source))
         .collect();
-    Err(Stop::wrong(format!(
-        "Cursor.NoBaseline: {} keeps no schema baseline, so there is none to accept: its source takes columns as they come",
-        tables.join(", ")
-    )))
+    if !without.is_empty() {
+        return Err(Stop::wrong(format!(
+            "Cursor.NoBaseline: {} keeps no schema baseline, so there is none to accept: its source takes columns as they come",
+            without.join(", ")
+        )));
+    }
+    change::run(arguments, |_| Ok(Order::AcceptSchema)).await
 }

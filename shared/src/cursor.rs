@@ -21,7 +21,8 @@ pub mod sqlite;
 use async_trait::async_trait;
 
 pub use model::{
-    Counters, FORMAT, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Standing, StoredWindow, decode, encode,
+    BASELINE_NOTE, Counters, FORMAT, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Standing, StoredWindow,
+    Waiting, baseline_digest, decode, encode,
 };
 pub use protocol::{Acquire, Change, Hold, Import, LEASE_SKEW_MS, Refusal, Rewind, Write, apply};
 

@@ -16,6 +16,9 @@ pub enum Retry {
     Now,
     /// Nothing here will help; the next tick may.
     NextTick,
+    /// The source is not as it must be for rows to be read, and may become so again: every tick looks, and it is told
+    /// once.
+    Wait,
     /// Only a person can help: the table is parked.
     Never,
 }

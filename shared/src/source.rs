@@ -70,6 +70,16 @@ pub trait Siblings: Send + Sync + std::fmt::Debug {
     async fn remove(&self, name: &'static str) -> Result<(), Failure>;
 }
 
+/// The sibling with the schema that a table must have. The note [`BASELINE_NOTE`](crate::cursor::BASELINE_NOTE) of its cursor
+/// holds the digest.
+pub const BASELINE: &str = "baseline";
+
+/// The sibling with the schema that a waiting table was found with instead; `cursor accept-schema` makes it the baseline.
+pub const FOUND_SCHEMA: &str = "found-schema";
+
+/// The code of the failure of a table whose schema is not its baseline; it comes with [`Retry::Wait`](crate::failure::Retry).
+pub const SCHEMA_CHANGED: &str = "Source.SchemaChanged";
+
 /// Where a sweep starts.
 #[derive(Debug, Clone)]
 pub struct Resume {

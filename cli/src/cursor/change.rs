@@ -102,6 +102,7 @@ fn tell(outcomes: &[Outcome], output: Output) -> Result<(), Stop> {
             (false, _) => format!("{name}: left as it is\n"),
             (true, "rewind" | "import") => format!("{name}: at {}\n", shown(outcome.after.as_ref())),
             (true, "reset") => format!("{name}: starts anew\n"),
+            (true, "accept-schema") => format!("{name}: goes on with the new schema\n"),
             (true, command) => format!("{name}: {command}d\n"),
         });
     }

@@ -175,6 +175,8 @@ pub struct CursorRules {
     pub is_forward: fn(&Position, &Position) -> bool,
     /// What a table does after its cursor was reset, after the words "starts anew".
     pub after_reset: &'static str,
+    /// Whether a table's schema is compared with a baseline beside its cursor.
+    pub has_baseline: bool,
 }
 
 /// A look-up of the value of a key.

@@ -246,7 +246,7 @@ fn start(write: &Write) -> Start {
         Change::Commit(hold, progress) => Start::Update(Update::commit(write, hold, progress)),
         Change::Renew(hold, until_ms) => Start::Update(Update::renew(write, hold, *until_ms)),
         Change::Release(hold, progress, standing) => Start::Update(Update::release(write, hold, progress, standing)),
-        Change::Rewind(_) | Change::Reset { .. } | Change::Pause { .. } | Change::Resume { .. } => Start::Read,
+        Change::Rewind(_) | Change::Reset { .. } | Change::Pause { .. } | Change::Resume { .. } | Change::Accept { .. } => Start::Read,
     }
 }
 

@@ -170,7 +170,29 @@ pub struct Parked {
     pub times: u32,
 }
 
-/// A table that is not to be swept for now: an operator's wish, or a source's (a schema that changed).
+/// The note of [`Progress`] that names the digest of the baseline beside the cursor. A rewind keeps it: what a table
+/// looks like does not depend on where its cursor stands.
+pub const BASELINE_NOTE: &str = "baseline";
+
+/// The digest by which a cursor names its baseline.
+pub fn baseline_digest(baseline: &[u8]) -> String {
+    hex(&Sha256::digest(baseline)[..8])
+}
+
+/// A table whose source is not as it must be for rows to be read (a changed schema). Every sweep looks again, and goes on
+/// by itself once the source is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waiting {
+    /// What it waits for, by stable code.
+    pub code: String,
+    /// And in words.
+    pub message: String,
+    /// Since when, in epoch milliseconds.
+    pub since_ms: i64,
+}
+
+/// A table that an operator does not want to be swept for now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paused {
@@ -191,6 +213,8 @@ pub enum Standing {
     Paused(Paused),
     /// It waits for its next try after a permanent failure.
     Parked(Parked),
+    /// Its source holds it; every sweep looks again.
+    Waiting(Waiting),
 }
 
 /// Totals over the life of the cursor.

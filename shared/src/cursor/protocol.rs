@@ -10,7 +10,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{FORMAT, Identity, Item, Lease, Parked, Paused, Position, Progress, Standing, StoredWindow};
+use super::model::{BASELINE_NOTE, FORMAT, Identity, Item, Lease, Parked, Paused, Position, Progress, Standing, StoredWindow, Waiting};
 
 /// A lease outlives the deadline of the invocation that holds it by this much, to cover clocks that differ.
 pub const LEASE_SKEW_MS: i64 = 10_000;
@@ -65,6 +65,15 @@ pub enum Change {
     },
     /// A paused or parked table is swept again.
     Resume {
+        /// Epoch milliseconds.
+        now_ms: i64,
+    },
+    /// What lies beside the cursor as its baseline is the right one: a table that waits for another one goes on.
+    Accept {
+        /// The digest of the baseline.
+        baseline: String,
+        /// The revision on which the wish was decided.
+        revision: u64,
         /// Epoch milliseconds.
         now_ms: i64,
     },
@@ -198,7 +207,7 @@ pub fn apply(item: Option<&Item>, write: &Write) -> Result<Item, Refusal> {
             next.progress.swept_to_ms = None;
             next.progress.phase = super::Phase::Backfill;
             next.progress.window = StoredWindow::None;
-            next.progress.notes.clear();
+            next.progress.notes.retain(|name, _| name == BASELINE_NOTE);
             next.rewound_by.clone_from(&rewind.request_id);
         }
         Change::Reset { identity, now_ms } => {
@@ -213,6 +222,16 @@ pub fn apply(item: Option<&Item>, write: &Write) -> Result<Item, Refusal> {
             free(item, *now_ms)?;
             next.standing = Standing::Active;
             next.tries = 0;
+        }
+        Change::Accept { baseline, revision, now_ms } => {
+            free(item, *now_ms)?;
+            if *revision != item.revision {
+                return Err(Refusal::Lost { revision: item.revision });
+            }
+            next.progress.notes.insert(BASELINE_NOTE.to_owned(), baseline.clone());
+            if matches!(item.standing, Standing::Waiting(_)) {
+                next.standing = Standing::Active;
+            }
         }
         Change::Import(import) => {
             free(item, import.now_ms)?;
@@ -281,6 +300,17 @@ fn imported(import: &Import) -> Item {
     let mut item = Item { lease: None, tries: 0, started_ms: None, revision: 0, ..import.item.clone() };
     item.progress.window = StoredWindow::None;
     item
+}
+
+impl Waiting {
+    /// How a table stands that waits, and stood as `before`: since when it has waited, if it waits for the same.
+    pub fn after(before: &Standing, code: &str, message: String, now_ms: i64) -> Self {
+        let since_ms = match before {
+            Standing::Waiting(waiting) if waiting.code == code => waiting.since_ms,
+            _ => now_ms,
+        };
+        Self { code: code.to_owned(), message, since_ms }
+    }
 }
 
 impl Parked {

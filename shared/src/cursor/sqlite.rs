@@ -152,7 +152,9 @@ fn looks_at(change: &Change) -> Option<i64> {
         Change::Acquire(wish) => Some(wish.now_ms),
         Change::Rewind(rewind) => Some(rewind.now_ms),
         Change::Import(import) => Some(import.now_ms),
-        Change::Reset { now_ms, .. } | Change::Pause { now_ms, .. } | Change::Resume { now_ms } => Some(*now_ms),
+        Change::Reset { now_ms, .. } | Change::Pause { now_ms, .. } | Change::Resume { now_ms } | Change::Accept { now_ms, .. } => {
+            Some(*now_ms)
+        }
         Change::Create(_) | Change::Commit(..) | Change::Renew(..) | Change::Release(..) => None,
     }
 }

@@ -4,15 +4,16 @@ use crate::failure::{Failure, Retry};
 use crate::sweep::{Mode, Outcome, Reason, SweepReport, TableReport};
 
 /// How a stream invocation fails: by the code of the first table that failed or was tried and parked, naming all of them. A
-/// parked table that waits for its next try was told of when it was parked; otherwise an alarm would ring every minute.
+/// parked table that waits for its next try was told of when it was parked, and one that waits for its source when it began
+/// to; otherwise an alarm would ring every minute.
 pub fn failure(report: &SweepReport) -> Option<Failure> {
     if report.mode != Mode::Stream {
         return None;
     }
     let is_bad = |table: &&TableReport| match table.outcome {
         Outcome::Failed => true,
-        Outcome::Parked => table.tried,
-        Outcome::CaughtUp | Outcome::More | Outcome::Skipped | Outcome::Paused => false,
+        Outcome::Parked | Outcome::Paused => table.tried,
+        Outcome::CaughtUp | Outcome::More | Outcome::Skipped => false,
     };
     let bad: Vec<(&TableReport, Reason)> = report.tables.iter().filter(is_bad).map(|table| (table, reason(table))).collect();
     let (_, first) = bad.first()?;
@@ -22,7 +23,11 @@ pub fn failure(report: &SweepReport) -> Option<Failure> {
 }
 
 fn told(table: &TableReport, reason: &Reason) -> String {
-    let how = if table.outcome == Outcome::Parked { "parked" } else { "failed" };
+    let how = match table.outcome {
+        Outcome::Parked => "parked",
+        Outcome::Paused => "paused",
+        _ => "failed",
+    };
     format!("{}/{} {how} by {}: {}", table.connector, table.table, reason.code, reason.message)
 }
 
@@ -39,7 +44,7 @@ mod tests {
 
     fn table(alias: &str, outcome: Outcome, code: Option<&str>) -> TableReport {
         let reason = code.map(|code| Reason { code: code.to_owned(), message: format!("{alias} is broken") });
-        TableReport { outcome, reason, tried: alias != "waits", ..TableReport::new("snow", alias) }
+        TableReport { outcome, reason, tried: !["waits", "held"].contains(&alias), ..TableReport::new("snow", alias) }
     }
 
     fn tables() -> Vec<TableReport> {
@@ -50,6 +55,7 @@ mod tests {
             table("tried", Outcome::Parked, Some("Sink.TopicMissing")),
             table("held", Outcome::Paused, Some("Cursor.Paused")),
             table("down", Outcome::Failed, Some("Source.Unavailable")),
+            table("drifted", Outcome::Paused, Some("Source.SchemaChanged")),
         ]
     }
 
@@ -58,7 +64,9 @@ mod tests {
         let report = SweepReport::together(Mode::Stream, tables());
         let failure = failure(&report).expect("a failure");
         assert_eq!(failure.code, "Source.Unavailable", "`down` is the first by name");
-        for named in ["2 of 6", "snow/down", "Source.Unavailable", "down is broken", "snow/tried", "Sink.TopicMissing"] {
+        for named in
+            ["3 of 7", "snow/down", "Source.Unavailable", "down is broken", "snow/tried", "Sink.TopicMissing", "snow/drifted paused"]
+        {
             assert!(failure.message.contains(named), "`{named}` is missing in: {failure}");
         }
         for spared in ["waits", "late", "fine", "held"] {

@@ -109,7 +109,9 @@ fn refuse(mut refusals: Vec<CommandError>) -> Result<(), Failure> {
 fn failure(error: &CommandError, message: String) -> Failure {
     let retry = match error {
         CommandError::Leased { .. } | CommandError::Changed { .. } | CommandError::Store(_) => Retry::NextTick,
-        CommandError::Missing { .. } | CommandError::Forward { .. } | CommandError::Moved { .. } => Retry::Never,
+        CommandError::Missing { .. } | CommandError::Forward { .. } | CommandError::Moved { .. } | CommandError::NoBaseline { .. } => {
+            Retry::Never
+        }
     };
     Failure::new(error.code(), retry, message)
 }

@@ -9,8 +9,12 @@ use std::time::Duration;
 use super::audit::{self, Audit};
 use super::place::{Finding, Place, found};
 use super::{is_forward, rfc3339, shown};
-use crate::cursor::{Change, CursorStore, Import, Item, Key, Moved, Position, Refusal, Rewind, Standing, StoreError, Write, WriteError};
+use crate::cursor::{
+    BASELINE_NOTE, Change, CursorStore, Expect, Import, Item, Key, Moved, Position, Refusal, Rewind, Standing, StoreError, Write,
+    WriteError, baseline_digest,
+};
 use crate::host::Host;
+use crate::source::{BASELINE, FOUND_SCHEMA, SCHEMA_CHANGED};
 use crate::sweep::{forget_siblings, forget_window};
 
 /// Tries of one write whose answer was lost or refused for now.
@@ -30,6 +34,8 @@ pub enum Order {
     },
     /// Sweep a paused or parked table again.
     Resume,
+    /// Take the schema that a waiting table was found with as its baseline; the cursor stays.
+    AcceptSchema,
     /// Put an exported cursor in.
     Import(Box<Item>),
 }
@@ -88,6 +94,12 @@ pub enum CommandError {
         /// What differs.
         moved: Moved,
     },
+    /// The table's source compares no schema.
+    #[error("{table}: no schema baseline is kept, so there is none to accept: its source takes columns as they come")]
+    NoBaseline {
+        /// Connector and alias.
+        table: String,
+    },
     /// The item changed after it was read.
     #[error("{table}: {refusal}; look at `tablesweep cursor show` and try again")]
     Changed {
@@ -109,6 +121,7 @@ impl CommandError {
             Self::Leased { .. } => "Cursor.Leased",
             Self::Forward { .. } => "Cursor.Forward",
             Self::Moved { .. } => "Cursor.Moved",
+            Self::NoBaseline { .. } => "Cursor.NoBaseline",
             Self::Changed { .. } => "Cursor.Conflict",
             Self::Store(StoreError::Unreachable { .. }) => "Cursor.Unreachable",
             Self::Store(StoreError::Busy { .. }) => "Cursor.Busy",
@@ -170,6 +183,7 @@ impl Order {
             Self::Reset => "reset",
             Self::Pause { .. } => "pause",
             Self::Resume => "resume",
+            Self::AcceptSchema => "accept-schema",
             Self::Import(_) => "import",
         }
     }
@@ -242,10 +256,30 @@ impl Operator<'_> {
                 None => (format!("{table} has no cursor in {}: it is swept at the next tick as it is", self.store.name()), false),
                 Some(Standing::Active) => (format!("{table} is neither paused nor parked: there is nothing to resume"), false),
                 Some(Standing::Paused(paused)) => (format!("resumes {table}, which was paused: {}", paused.reason), true),
+                Some(Standing::Waiting(waiting)) => {
+                    (format!("{table} waits by itself for {} and looks at every tick: there is nothing to resume", waiting.code), false)
+                }
                 Some(Standing::Parked(parked)) => {
                     (format!("tries {table} again, which was parked by {}: {}", parked.code, parked.message), true)
                 }
             },
+            Order::AcceptSchema => {
+                let item = current.ok_or_else(missing)?;
+                if !item.progress.notes.contains_key(BASELINE_NOTE) {
+                    return Err(CommandError::NoBaseline { table });
+                }
+                let at = shown(item.progress.cursor.as_ref());
+                match &item.standing {
+                    Standing::Waiting(waiting) if waiting.code == SCHEMA_CHANGED => (
+                        format!(
+                            "takes the schema that {table} was found with as its baseline and goes on after {at}. What it waited for: {}",
+                            waiting.message
+                        ),
+                        true,
+                    ),
+                    _ => (format!("{table} waits for no schema: there is nothing to accept"), false),
+                }
+            }
             Order::Import(item) => {
                 if let Some(Finding::Moved(moved)) = place.compare(&item.identity) {
                     return Err(CommandError::Moved { table, moved });
@@ -271,6 +305,10 @@ impl Operator<'_> {
             return Ok(outcome);
         }
         outcome.after = match order {
+            Order::AcceptSchema => match &current {
+                Some(item) => self.accept(&place, item).await?.progress.cursor,
+                None => return Err(self.missing(&place)),
+            },
             Order::Reset => {
                 self.reset(&place, current.as_ref(), &retired).await?;
                 None
@@ -315,13 +353,28 @@ impl Operator<'_> {
                 Change::Rewind(Rewind { to, now_ms, revision: current.map(|item| item.revision), request_id })
             }
             Order::Pause { reason } => Change::Pause { reason, now_ms },
-            Order::Resume | Order::Reset => Change::Resume { now_ms },
+            Order::Resume | Order::Reset | Order::AcceptSchema => Change::Resume { now_ms },
             Order::Import(item) => Change::Import(Import { item: *item, now_ms }),
         };
         let after = self.write(place, &key, change).await?;
         if moves_cursor {
             forget_window(self.store, &key).await?;
         }
+        Ok(after)
+    }
+
+    /// Makes the schema that was found the baseline. If this is cut off in between, the cursor still names the old one, and
+    /// the command can be given again.
+    async fn accept(&self, place: &Place, item: &Item) -> Result<Item, CommandError> {
+        let key = item.identity.key();
+        let Some(found) = self.store.get_blob(&key.connector, &key.sibling(FOUND_SCHEMA)).await? else {
+            return Err(CommandError::NoBaseline { table: name(place) });
+        };
+        self.store.put_blob(&key.connector, &key.sibling(BASELINE), &found.bytes, Expect::Any, None).await?;
+        let baseline = baseline_digest(&found.bytes);
+        let accept = Change::Accept { baseline, revision: item.revision, now_ms: self.host.now_ms() };
+        let after = self.write(place, &key, accept).await?;
+        self.store.remove_blob(&key.connector, &key.sibling(FOUND_SCHEMA)).await?;
         Ok(after)
     }
 

@@ -212,6 +212,10 @@ fn standing(standing: &Standing) -> Stands {
             let reason = Reason { code: "Cursor.Paused".to_owned(), message: paused.reason.clone() };
             (Activity::Paused, Some(reason), Some(rfc3339(paused.since_ms)), None)
         }
+        Standing::Waiting(waiting) => {
+            let reason = Reason { code: waiting.code.clone(), message: waiting.message.clone() };
+            (Activity::Paused, Some(reason), Some(rfc3339(waiting.since_ms)), None)
+        }
         Standing::Parked(parked) => {
             let reason = Reason { code: parked.code.clone(), message: parked.message.clone() };
             (Activity::Parked, Some(reason), Some(rfc3339(parked.since_ms)), Some(rfc3339(parked.next_try_ms)))
@@ -228,9 +232,10 @@ fn lag(item: &Item, now_ms: i64) -> Option<i64> {
         let civil: jiff::civil::DateTime = stamp.parse().ok()?;
         jiff::tz::TimeZone::UTC.to_timestamp(civil).ok().map(jiff::Timestamp::as_millisecond)
     };
+    // A source without a time in its cursor knows only when it was last caught up.
     let seen_ms = match item.progress.phase {
         Phase::Stream => item.progress.swept_to_ms.or_else(at_cursor)?,
-        Phase::Backfill => at_cursor()?,
+        Phase::Backfill => at_cursor().or(item.progress.swept_to_ms)?,
     };
     Some(now_ms.saturating_sub(seen_ms).max(0) / 1000)
 }

@@ -19,7 +19,7 @@ use super::report::{Outcome, Reason, TableReport};
 use super::siblings::Beside;
 use super::window::Window;
 use super::window_store::{self, Loaded};
-use crate::cursor::{Change, Item, Key, Parked, Progress, Standing, StoredWindow, WriteError};
+use crate::cursor::{Change, Item, Key, Parked, Progress, Standing, StoredWindow, Waiting, WriteError};
 use crate::failure::{Failure, Retry, Scope};
 use crate::host::failpoint;
 use crate::record::Record;
@@ -489,6 +489,7 @@ impl<'a> Sweep<'a> {
         self.report.reason = self.failure.as_ref().map(Reason::from);
         self.report.outcome = match &self.failure {
             Some(failure) if failure.retry == Retry::Never => Outcome::Parked,
+            Some(failure) if failure.retry == Retry::Wait => Outcome::Paused,
             Some(_) => Outcome::Failed,
             None if self.caught_up => Outcome::CaughtUp,
             None => Outcome::More,
@@ -498,6 +499,7 @@ impl<'a> Sweep<'a> {
     async fn release(&mut self, mut progress: Progress) {
         progress.window = self.window_at_rest(&progress).await;
         let standing = self.standing();
+        self.tell_waiting();
         failpoint("before-release");
         let released = write(self.engine, &self.key, Change::Release(self.held.hold(), progress, standing)).await;
         match released {
@@ -517,8 +519,29 @@ impl<'a> Sweep<'a> {
             Some(failure) if failure.retry == Retry::Never => {
                 Standing::Parked(Parked::after(&self.item.standing, &failure.code, failure.message.clone(), self.engine.host.now_ms()))
             }
+            Some(failure) if failure.retry == Retry::Wait => {
+                Standing::Waiting(Waiting::after(&self.item.standing, &failure.code, failure.message.clone(), self.engine.host.now_ms()))
+            }
             Some(_) => self.item.standing.clone(),
             None => Standing::Active,
+        }
+    }
+
+    /// Says once that the table waits for its source and once that it goes on; in between it is as if it had not been
+    /// tried. What was said last is what the table stands by.
+    fn tell_waiting(&mut self) {
+        let (connector, table) = (&self.report.connector, &self.report.table);
+        match (&self.item.standing, &self.failure) {
+            (Standing::Waiting(waiting), Some(failure)) if waiting.code == failure.code && waiting.message == failure.message => {
+                self.report.tried = false;
+            }
+            (_, Some(failure)) if failure.retry == Retry::Wait => {
+                tracing::error!(connector, table, code = &*failure.code, reason = failure.message, "the table waits for its source");
+            }
+            (Standing::Waiting(waiting), None) => {
+                tracing::info!(connector, table, code = waiting.code, "the source is as it was; the table goes on");
+            }
+            _ => {}
         }
     }
 }

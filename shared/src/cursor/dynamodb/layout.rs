@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::Attributes;
-use crate::cursor::{Blob, Identity, Item, Key, Parked, Standing, StoreError, decode};
+use crate::cursor::{Blob, Identity, Item, Key, Standing, StoreError, decode};
 
 pub(super) const CONNECTOR: &str = "connector";
 pub(super) const PLACE: &str = "place";
@@ -24,6 +24,7 @@ pub(super) const TRIES: &str = "tries";
 pub(super) const STARTED: &str = "started";
 pub(super) const PAUSED: &str = "paused";
 pub(super) const PARKED: &str = "parked";
+pub(super) const WAITING: &str = "waiting";
 pub(super) const NEXT_TRY: &str = "next_try";
 pub(super) const REWOUND_BY: &str = "rewound_by";
 pub(super) const IDENTITY: &str = "identity";
@@ -101,13 +102,15 @@ fn identity(identity: &Identity) -> AttributeValue {
 }
 
 /// The attributes that say how a table stands; those without a value are not to be there.
-pub(super) fn standing(standing: &Standing) -> [(&'static str, Option<AttributeValue>); 3] {
-    let (paused, parked): (_, Option<&Parked>) = match standing {
-        Standing::Active => (None, None),
-        Standing::Paused(paused) => (Some(paused), None),
-        Standing::Parked(parked) => (None, Some(parked)),
-    };
-    [(PAUSED, paused.map(json)), (PARKED, parked.map(json)), (NEXT_TRY, parked.map(|parked| number(parked.next_try_ms)))]
+pub(super) fn standing(standing: &Standing) -> [(&'static str, Option<AttributeValue>); 4] {
+    let (mut paused, mut waiting, mut parked, mut next_try) = (None, None, None, None);
+    match standing {
+        Standing::Active => {}
+        Standing::Paused(hold) => paused = Some(json(hold)),
+        Standing::Waiting(wait) => waiting = Some(json(wait)),
+        Standing::Parked(stop) => (parked, next_try) = (Some(json(stop)), Some(number(stop.next_try_ms))),
+    }
+    [(PAUSED, paused), (WAITING, waiting), (PARKED, parked), (NEXT_TRY, next_try)]
 }
 
 /// Reads the cursor at `key`. Its attributes are put together to the text of [`crate::cursor::encode`], so that what is
@@ -122,12 +125,11 @@ pub(super) fn decode_item(key: &Key, item: &Attributes) -> Result<Item, StoreErr
     if let Some(identity) = identity.as_object_mut() {
         identity.insert("connector".to_owned(), key.connector.clone().into());
     }
-    let standing = match (part(PAUSED), part(PARKED)) {
-        (Some(paused), _) => json!({ "paused": paused }),
-        (None, Some(parked)) => json!({ "parked": parked }),
+    let stands = [PAUSED, PARKED, WAITING].into_iter().find(|name| item.contains_key(*name));
+    let standing = match stands {
+        None => json!("active"),
         // One that is there and cannot be read must not pass for a table that may be swept.
-        (None, None) if item.contains_key(PAUSED) || item.contains_key(PARKED) => Value::Null,
-        (None, None) => json!("active"),
+        Some(name) => part(name).map_or(Value::Null, |how| json!({ (name): how })),
     };
     let lease = string(item, OWNER).map(|owner| json!({ "owner": owner, "until_ms": integer(item, UNTIL) }));
     let rest = [

@@ -4,7 +4,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::super::{
-    Counters, FORMAT, Identity, Item, Lease, Parked, Paused, Phase, Position, Progress, Standing, StoreError, StoredWindow,
+    Counters, FORMAT, Identity, Item, Lease, Parked, Paused, Phase, Position, Progress, Standing, StoreError, StoredWindow, Waiting,
 };
 use super::{Attributes, layout};
 
@@ -73,6 +73,7 @@ fn an_item_survives_its_attributes_however_it_stands() {
     for standing in [
         Standing::Active,
         Standing::Paused(paused),
+        Standing::Waiting(Waiting::after(&Standing::Active, "Source.SchemaChanged", "ä".to_owned(), 7)),
         Standing::Parked(Parked::after(&Standing::Active, "Source.Forbidden", "no".to_owned(), 7)),
     ] {
         for lease in [None, Some(Lease { owner: "a".to_owned(), until_ms: i64::MIN })] {

@@ -57,7 +57,7 @@ struct Act {
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let act = (0..3_usize, 0..9_u8, 0..80_i64).prop_map(|(who, what, later_ms)| Act { who, what, later_ms });
+    let act = (0..3_usize, 0..10_u8, 0..80_i64).prop_map(|(who, what, later_ms)| Act { who, what, later_ms });
     proptest::collection::vec(act, 1..60)
 }
 
@@ -78,6 +78,7 @@ fn change(act: &Act, known: Option<&Item>, number: u64, now_ms: i64) -> Change {
         5 => Change::Release(hold, progress, Standing::Active),
         6 => Change::Pause { reason: "why".to_owned(), now_ms },
         7 => Change::Resume { now_ms },
+        8 => Change::Accept { baseline: "digest".to_owned(), revision: hold.revision, now_ms },
         _ => Change::Rewind(Rewind { to: Position::new([("sequence", None)]), now_ms, revision: None, request_id: None }),
     }
 }

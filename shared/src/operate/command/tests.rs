@@ -162,3 +162,58 @@ async fn an_import_is_refused_where_the_document_names_another_instance() {
     item.identity.instance = "dev.service-now.com".into();
     assert_eq!(bed.order(Order::Import(Box::new(item))).await.expect_err("elsewhere").code(), "Cursor.Moved");
 }
+
+/// A table that waits, found with `found` in place of its baseline.
+async fn drifted(bed: &Bed, code: &str) -> Item {
+    let key = own().key();
+    bed.write(&key, Change::Create(own())).await;
+    let acquire = Acquire { owner: "o".into(), until_ms: NOW + 60_000, now_ms: NOW, scheduled: None };
+    let item = bed.write(&key, Change::Acquire(acquire)).await;
+    let notes = [(BASELINE_NOTE.to_owned(), baseline_digest(b"old")), ("place".to_owned(), "x".to_owned())].into();
+    let progress = Progress { cursor: Some(at("2026-06-01 00:00:00")), notes, ..Progress::default() };
+    let waiting = crate::cursor::Waiting::after(&Standing::Active, code, "a column is gone".to_owned(), NOW);
+    let hold = Hold { owner: "o".into(), revision: item.revision };
+    for (name, bytes) in [(BASELINE, b"old"), (FOUND_SCHEMA, b"new")] {
+        bed.store.put_blob(&key.connector, &key.sibling(name), bytes, Expect::Any, None).await.expect("kept");
+    }
+    bed.write(&key, Change::Release(hold, progress, Standing::Waiting(waiting))).await
+}
+
+#[tokio::test]
+async fn an_accepted_schema_is_the_baseline_that_the_cursor_names_and_the_cursor_stays() {
+    let bed = Bed::new();
+    let before = drifted(&bed, SCHEMA_CHANGED).await;
+    let key = own().key();
+    let outcome = bed.order(Order::AcceptSchema).await.expect("accepted");
+    assert_eq!((outcome.changed, outcome.after), (true, before.progress.cursor.clone()));
+    let after = bed.store.read(&key).await.expect("read").expect("there");
+    assert_eq!((after.standing, after.progress.cursor), (Standing::Active, before.progress.cursor));
+    assert_eq!(after.progress.notes.get(BASELINE_NOTE), Some(&baseline_digest(b"new")));
+    assert_eq!(after.progress.notes.get("place").map(String::as_str), Some("x"), "other notes stay");
+    let siblings = bed.store.list_blobs(&key.connector).await.expect("listed");
+    let siblings: Vec<_> = siblings.into_iter().map(|(place, blob)| (place, blob.bytes)).collect();
+    assert_eq!(siblings, [(key.sibling(BASELINE), b"new".to_vec())]);
+    assert!(!bed.order(Order::AcceptSchema).await.expect("nothing to do").changed);
+}
+
+#[tokio::test]
+async fn no_schema_is_accepted_for_a_table_that_waits_for_something_else_or_has_no_baseline() {
+    let bed = Bed::new();
+    drifted(&bed, "Source.SequenceRegressed").await;
+    assert!(!bed.order(Order::AcceptSchema).await.expect("nothing to do").changed);
+    let bed = Bed::new();
+    bed.swept(own(), "2026-06-01 00:00:00", false).await;
+    assert_eq!(bed.order(Order::AcceptSchema).await.expect_err("none").code(), "Cursor.NoBaseline");
+}
+
+#[tokio::test]
+async fn a_rewind_keeps_the_baseline_and_a_reset_drops_it_with_all_siblings() {
+    let bed = Bed::new();
+    drifted(&bed, SCHEMA_CHANGED).await;
+    let key = own().key();
+    bed.order(rewind("2026-05-01 00:00:00")).await.expect("rewound");
+    let item = bed.store.read(&key).await.expect("read").expect("there");
+    assert_eq!(item.progress.notes, [(BASELINE_NOTE.to_owned(), baseline_digest(b"old"))].into());
+    bed.order(Order::Reset).await.expect("reset");
+    assert_eq!(bed.store.list_blobs(&key.connector).await.expect("listed"), []);
+}

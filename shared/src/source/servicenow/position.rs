@@ -14,6 +14,7 @@ pub(super) const RULES: CursorRules = CursorRules {
     read: typed,
     is_forward,
     after_reset: " (start.timestamp), and rows after that are delivered again",
+    has_baseline: false,
 };
 
 /// A position as it is stored and reported.

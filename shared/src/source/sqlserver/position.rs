@@ -4,7 +4,8 @@ use crate::config::{CursorRules, KnownIdentity, Lookup, Values};
 use crate::cursor::Position;
 
 /// What the source tells of its cursors. Server and fingerprint are not compared until the source is built.
-pub(super) const RULES: CursorRules = CursorRules { identity: known_identity, read: typed, is_forward, after_reset: "" };
+pub(super) const RULES: CursorRules =
+    CursorRules { identity: known_identity, read: typed, is_forward, after_reset: "", has_baseline: true };
 
 fn typed(text: &str) -> Result<Position, String> {
     match text.parse::<i128>() {
