@@ -2,6 +2,7 @@
 //! killed at their deadline, between a simulated instance, a real Kafka and a DynamoDB over sockets.
 
 mod bed;
+mod catch_up;
 mod deadlines;
 mod events;
 mod faults;

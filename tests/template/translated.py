@@ -33,6 +33,9 @@ REQUIRED = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
 # Everything that may be given.
 EVERYTHING = REQUIRED | {
     "BootstrapServers": "b-1.example:9098,b-2.example:9098",
+    "MskAuthentication": "iam",
+    "CreateTopics": "true",
+    "AlarmTopicArn": "arn:aws:sns:eu-west-1:123456789012:on-call",
     "MskClusterArn": CLUSTER,
     "MskTopicArns": f"{CLUSTER.replace(':cluster/', ':topic/')}/snow.*,{CLUSTER.replace(':cluster/', ':topic/')}/orders",
     "SecretArns": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:snow-AbCdEf",
@@ -58,7 +61,7 @@ class Template:
         source = copy.deepcopy(SOURCE)
         for resource in source["Resources"].values():
             # Only what lies in S3 can be translated; `sam deploy` puts it there.
-            for local in ("CodeUri", "ContentUri"):
+            for local in ("CodeUri", "ContentUri", "DefinitionUri"):
                 if local in resource["Properties"]:
                     resource["Properties"][local] = "s3://bucket/key"
         self.translation = transform(source, {}, NoManagedPolicies())
@@ -85,7 +88,7 @@ class Template:
             return PSEUDO[name]
         resource = self.translation["Resources"][name]
         # Names that the template fixes, so that those built from parts can be compared with references.
-        for named in ("FunctionName", "TableName", "LogGroupName", "LayerName"):
+        for named in ("FunctionName", "TableName", "LogGroupName", "LayerName", "QueueName", "StateMachineName"):
             if named in resource["Properties"]:
                 return self.resolve(resource["Properties"][named])
         return name
@@ -100,12 +103,17 @@ class Template:
             "AWS::Logs::LogGroup": f"arn:aws:logs:{account}:log-group:{{}}:*",
             "AWS::SQS::Queue": f"arn:aws:sqs:{account}:{{}}",
         }
+        if (kind, attribute) == ("AWS::SQS::Queue", "QueueName"):
+            return self.reference(name)
         assert attribute == "Arn", f"what is {name}.{attribute}?"
         return arns[kind].format(self.reference(name))
 
     def substitute(self, text):
         assert isinstance(text, str), "Fn::Sub with a map is not known here"
-        return re.sub(r"\$\{([^}]+)\}", lambda found: str(self.reference(found[1])), text)
+        def named(name):
+            return self.attribute(*name.split(".")) if "." in name and not name.startswith("AWS::") else self.reference(name)
+
+        return re.sub(r"\$\{([^}]+)\}", lambda found: str(named(found[1])), text)
 
     def resolve(self, node):
         """`node` with every function worked out. What resolves to AWS::NoValue is left out of its list or map."""
@@ -137,6 +145,8 @@ class Template:
             return values[0] == values[1]
         if name == "Fn::Not":
             return not values[0]
+        if name == "Fn::And":
+            return all(values)
         if name == "Fn::Join":
             return values[0].join(values[1])
         raise AssertionError(f"{name} is not known here")

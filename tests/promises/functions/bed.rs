@@ -134,10 +134,10 @@ impl Bed {
         self.dir.path().join("config")
     }
 
-    /// Puts both functions in place, without environments.
+    /// Puts the functions in place, without environments.
     pub fn deploy(&self, timeout: Duration) {
-        let function = |name: &str| {
-            Function::new(name, program(name))
+        let function = |name: &str, bootstrap: &str| {
+            Function::new(name, program(bootstrap))
                 .timeout(timeout)
                 .memory_mb(512)
                 .event_retries(0)
@@ -147,8 +147,8 @@ impl Bed {
                 .env("AWS_ENDPOINT_URL_DYNAMODB", self.cursors.url())
                 .env("AWS_LAMBDA_LOG_FORMAT", "JSON")
         };
-        let fan_out = function("fan-out").env("AWS_ENDPOINT_URL_LAMBDA", self.invokes.url()).env("SWEEP_FUNCTION", "sweep");
-        for function in [fan_out, function("sweep")] {
+        let fan_out = function("fan-out", "fan-out").env("AWS_ENDPOINT_URL_LAMBDA", self.invokes.url()).env("SWEEP_FUNCTION", "sweep");
+        for function in [fan_out, function("sweep", "sweep"), function("catch-up", "sweep")] {
             self.lambda.register(function).expect("the function is deployed");
         }
     }
@@ -230,7 +230,7 @@ impl Bed {
 
     /// Everything that the functions wrote; checked for secrets and for what the simulator does not understand.
     pub fn logs(&self) -> String {
-        let logs = format!("{}\n{}", self.lambda.logs("fan-out"), self.lambda.logs("sweep"));
+        let logs = ["fan-out", "sweep", "catch-up"].map(|function| self.lambda.logs(function)).join("\n");
         let told = self.lambda.invocations().into_iter().filter_map(|invocation| invocation.error_message().map(str::to_owned));
         for text in told.chain([logs.clone()]) {
             assert!(!text.contains(PASSWORD), "a secret was shown: {text}");

@@ -37,10 +37,17 @@ fn the_events_of_fan_out_are_taken_as_they_are() {
 }
 
 #[test]
-fn the_event_of_sweep_is_a_task_of_the_example_documents() {
-    let event = event("sweep-task");
-    keeps("sweep-in", &event);
-    let task = SweepTask::read(&event).expect("a task");
+fn the_events_of_sweep_are_tasks_of_the_example_documents() {
+    for (name, mode) in [("sweep-task", Mode::Stream), ("catch-up-task", Mode::CatchUp)] {
+        let event = event(name);
+        keeps("sweep-in", &event);
+        let task = SweepTask::read(&event).expect("a task");
+        assert_eq!(task.mode, mode);
+        is_planned(&task);
+    }
+}
+
+fn is_planned(task: &SweepTask) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config");
     let documents = config::load(&folder, SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
     let connector = documents.connector(&task.connector).expect("its connector");

@@ -14,3 +14,5 @@ pub mod parts;
 pub mod process;
 #[cfg(feature = "parts")]
 pub mod proxy;
+#[cfg(feature = "parts")]
+pub mod state_machine;

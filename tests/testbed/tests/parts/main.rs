@@ -9,3 +9,4 @@ mod lambda_faults;
 mod moto;
 mod process;
 mod proxy;
+mod state_machine;
