@@ -137,8 +137,7 @@ impl Column {
             (Kind::Binary, Expressions::Plain)
         } else {
             let base = info.base_type.as_deref().ok_or_else(|| Refused::HiddenType { column: info.name.clone() })?;
-            reading(info, base)
-                .ok_or_else(|| Refused::UnknownType { column: info.name.clone(), type_name: base.to_owned() })?
+            reading(info, base).ok_or_else(|| Refused::UnknownType { column: info.name.clone(), type_name: base.to_owned() })?
         };
         Ok(Self { name: info.name.clone(), kind, expressions })
     }

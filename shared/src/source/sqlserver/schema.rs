@@ -142,10 +142,8 @@ impl BaselineColumn {
 
     /// How `now`, a column of the same name, differs.
     fn difference(&self, now: &Self) -> Option<String> {
-        let counts = self.type_name != now.type_name
-            || self.scale != now.scale
-            || (now.nullable && !self.nullable)
-            || self.withheld != now.withheld;
+        let counts =
+            self.type_name != now.type_name || self.scale != now.scale || (now.nullable && !self.nullable) || self.withheld != now.withheld;
         counts.then(|| format!("column {} is {now} where it was {self}", self.name))
     }
 }

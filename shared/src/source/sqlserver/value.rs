@@ -353,9 +353,10 @@ fn instant(local: i64, zone: &TimeZone) -> i64 {
     if *zone == TimeZone::UTC {
         return local;
     }
-    // The very last hours of year 9999 are out of jiff's range in UTC; no zone changes its offset in them.
-    let near = Timestamp::from_millisecond(local.clamp(Timestamp::MIN.as_millisecond() + DAY_MS, Timestamp::MAX.as_millisecond()));
-    let shown = Offset::UTC.to_datetime(near.unwrap_or_default());
+    // The edges of jiff's range lie within a day of the last days that a column can hold. No zone changes its offset there.
+    let (first, last) = (Timestamp::MIN.as_millisecond() + DAY_MS, Timestamp::MAX.as_millisecond() - DAY_MS);
+    let Ok(near) = Timestamp::from_millisecond(local.clamp(first, last)) else { return local };
+    let shown = Offset::UTC.to_datetime(near);
     let offset = match zone.to_ambiguous_timestamp(shown).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset,
         AmbiguousOffset::Gap { before, .. } | AmbiguousOffset::Fold { before, .. } => before,
