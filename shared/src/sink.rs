@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::record::Record;
 
 /// What became of the records of one page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Delivered {
     /// Records that the sink has acknowledged.
     pub rows: u64,

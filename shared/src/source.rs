@@ -4,21 +4,23 @@
 //! with the [`Checkpoint`] that may be committed once the page's records are acknowledged. The engine knows
 //! neither how a source pages nor what its positions mean.
 
+mod checkpoint;
 pub mod servicenow;
 pub mod sqlserver;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::cursor::{Identity, Phase, Position, Progress};
+pub use checkpoint::Checkpoint;
+
+use crate::cursor::{Identity, Progress};
 use crate::failure::Failure;
 use crate::record::schema::Schema;
 use crate::record::value::Value;
-use crate::sweep::{Allowance, Window, WindowChange};
+use crate::sweep::{Allowance, Window};
 
 /// One table of a connector.
 #[async_trait]
@@ -169,25 +171,6 @@ pub struct Page {
     pub lag_seconds: Option<i64>,
     /// What holds the page's bytes in the byte budget until it is acknowledged.
     pub admission: Option<Arc<crate::sweep::Admission>>,
-}
-
-/// What a commit stores, as far as the source decides it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Checkpoint {
-    /// The cursor.
-    pub cursor: Option<Position>,
-    /// What the page does to the dedup window.
-    pub window: WindowChange,
-    /// Up to when everything was seen, if this page ends an exhausted sweep; in epoch milliseconds.
-    pub swept_to_ms: Option<i64>,
-    /// Backfill or stream after this page.
-    pub phase: Phase,
-    /// The page size that works.
-    pub page_size: Option<u32>,
-    /// The instance's clock less the local one, in milliseconds.
-    pub clock_difference_ms: Option<i64>,
-    /// The source's own notes.
-    pub notes: BTreeMap<String, String>,
 }
 
 /// How a sweep ended.

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Whatever must be right whatever happens is a plain value with events in and effects out, and does no I/O: the
-//! [`Pipeline`] decides when a page is fetched, sent and committed, the [`Window`] knows what was delivered, the
-//! [`Held`] lease what its holder may still do. [`Engine`] carries their effects out over the traits of source, sink and
+//! [`Pipeline`] decides when a page is fetched, sent and committed, the [`Hand`] holds the pages until then, the [`Fold`] adds
+//! up what they brought, the [`Window`] knows what was delivered, the [`Held`] lease what its holder may still do. [`Engine`] carries their effects out over the traits of source, sink and
 //! cursor store. It knows none of their implementations.
 //!
 //! Tables run side by side and share a byte budget and nothing else: a slow, broken or huge one delays no other.
@@ -15,6 +15,8 @@ mod acquire;
 mod allowance;
 mod bytes;
 mod engine;
+mod fold;
+mod hand;
 mod instance;
 mod lease;
 mod pipeline;
@@ -27,7 +29,9 @@ mod window_store;
 pub use allowance::Allowance;
 pub use bytes::{Admission, ByteBudget};
 pub use engine::{Engine, Job, Run};
-pub use lease::{Held, LeasePlan};
+pub use fold::{Counted, Fold, Place, Step};
+pub use hand::{Hand, Wish};
+pub use lease::{Held, LAST_COMMIT, LeasePlan, Reading};
 pub use pipeline::{Effect, Event, Pipeline, UNCOMMITTED};
 pub use report::{Mode, Outcome, Reason, SweepReport, TableReport};
 pub use siblings::remove as forget_siblings;

@@ -10,13 +10,13 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root=$PWD
 out=$root/target/mutants
-files=(cursor/model.rs cursor/protocol.rs sweep/lease.rs sweep/pipeline.rs sweep/window.rs)
+files=(cursor/model.rs cursor/protocol.rs source/checkpoint.rs sweep/fold.rs sweep/hand.rs sweep/lease.rs sweep/pipeline.rs sweep/window.rs)
 
 version() { sed -n "s/^$1 = .*\(version = \)\?\"\([0-9.]*\)\".*/\2/p" Cargo.toml | head -n 1; }
 
 # workspace: two crates that carry the names of the real ones; the model's source is the real one.
 workspace() {
-  mkdir -p "$out/core/src/cursor" "$out/core/src/sweep" "$out/model"
+  mkdir -p "$out/core/src/cursor" "$out/core/src/source" "$out/core/src/sweep" "$out/model"
   cat >"$out/Cargo.toml" <<EOF
 [workspace]
 resolver = "3"
@@ -34,6 +34,7 @@ version = "0.1.0"
 edition = "2024"
 
 [dependencies]
+base64 = "$(version base64)"
 serde = { version = "1", features = ["derive"] }
 serde_json = { version = "1", features = ["raw_value", "preserve_order"] }
 sha2 = "$(version sha2)"

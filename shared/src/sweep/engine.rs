@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::bytes::ByteBudget;
 use super::instance::Instances;
-use super::lease::LeasePlan;
+use super::lease::{LAST_COMMIT, LeasePlan};
 use super::report::{Mode, Outcome, Reason, TableReport};
 use super::table;
 use crate::cursor::CursorStore;
@@ -19,8 +19,8 @@ use crate::record::Shape;
 use crate::sink::Sink;
 use crate::source::Table;
 
-/// Time for the last commit and the release, beside the sink's message timeout.
-const COMMIT_RESERVE: Duration = Duration::from_secs(3);
+/// Time to hand over a page that was fetched last.
+const LAST_PAGE: Duration = Duration::from_secs(1);
 
 /// What sweeps need, built once per process.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub struct Job {
 impl Job {
     /// How long before the end of an invocation the last page must have been fetched.
     pub fn reserve(&self) -> Duration {
-        self.sink.message_timeout() + COMMIT_RESERVE
+        LAST_PAGE + self.sink.message_timeout() + LAST_COMMIT
     }
 }
 

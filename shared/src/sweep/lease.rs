@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::cursor::{Hold, Item};
 
+/// What is kept at the end of an invocation for the last commit, after the last acknowledgement.
+pub const LAST_COMMIT: Duration = Duration::from_secs(2);
+
 /// How long the leases of a run last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeasePlan {
@@ -68,6 +71,22 @@ impl Held {
         let needed = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
         now_ms.saturating_add(needed) < self.until_ms
     }
+
+    /// Whether records that are handed over at `now` are settled within the lease, and within the invocation with time left
+    /// for the last commit. Later ones could come after another holder's, or be cut off. `length`: the sink's message timeout.
+    pub fn may_hand_over(&self, now: Reading, deadline: Option<Duration>, length: Duration) -> bool {
+        let in_time = deadline.is_none_or(|deadline| now.monotonic + length + LAST_COMMIT <= deadline);
+        in_time && self.outlives(now.wall_ms, length)
+    }
+}
+
+/// Both clocks at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Epoch milliseconds.
+    pub wall_ms: i64,
+    /// Time since an arbitrary moment, the same as that of deadlines.
+    pub monotonic: Duration,
 }
 
 #[cfg(test)]
@@ -80,6 +99,18 @@ mod tests {
         assert!(held.outlives(0, Duration::from_secs(9)));
         assert!(!held.outlives(1_000, Duration::from_secs(9)));
         assert!(!held.outlives(i64::MAX, Duration::ZERO));
+    }
+
+    #[test]
+    fn nothing_is_handed_over_that_leaves_no_time_for_the_last_commit() {
+        let held = Held { owner: "a".into(), revision: 1, until_ms: 60_000 };
+        let seconds = Duration::from_secs;
+        let at = |monotonic| Reading { wall_ms: 0, monotonic };
+        let (deadline, length) = (Some(seconds(30)), seconds(10));
+        assert!(held.may_hand_over(at(seconds(18)), deadline, length));
+        assert!(!held.may_hand_over(at(seconds(19)), deadline, length));
+        assert!(held.may_hand_over(at(seconds(1_000)), None, length), "no deadline ends it");
+        assert!(!held.may_hand_over(Reading { wall_ms: 50_000, monotonic: seconds(1) }, deadline, length), "the lease ends first");
     }
 
     #[test]

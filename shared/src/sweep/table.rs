@@ -1,6 +1,5 @@
 //! The sweep of one table: carries out what the pipeline asks for.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,35 +11,24 @@ use futures_util::stream::FuturesUnordered;
 use super::acquire::{NotBegun, acquire, not_taken, write};
 use super::allowance::Allowance;
 use super::engine::{Engine, Job, Run};
+use super::fold::{Fold, Place, Step};
+use super::hand::{Hand, Wish};
 use super::instance::Verdict;
-use super::lease::Held;
-use super::pipeline::{Effect, Event, Pipeline};
+use super::lease::{Held, Reading};
 use super::report::{Outcome, Reason, TableReport};
 use super::siblings::Beside;
-use super::window::Window;
-use super::window_store::{self, Loaded};
-use crate::cursor::{Change, Item, Key, Parked, Progress, Standing, StoredWindow, Waiting, WriteError};
+use super::window_store::{self, Loaded, SMALL_ITEM};
+use crate::cursor::{Change, Item, Key, Parked, Standing, StoredWindow, Waiting, WriteError};
 use crate::failure::{Failure, Retry, Scope};
 use crate::host::failpoint;
-use crate::record::Record;
+use crate::record::{Record, Shape};
 use crate::sink::{Acks, Delivered};
-use crate::source::{Checkpoint, Page, Resume, Spent, TableSweep};
+use crate::source::{Page, Resume, Spent, TableSweep};
 
 /// The result of a table, and what it says about its instance.
 pub(super) struct Swept {
     pub(super) report: TableReport,
     pub(super) instance_verdict: Option<Verdict>,
-}
-
-/// A checkpoint with what was counted on the way to it.
-#[derive(Debug, Clone)]
-struct Step {
-    checkpoint: Checkpoint,
-    suppressed: u64,
-    hidden: u64,
-    skipped: u64,
-    /// The page's number in the pipeline, under which the sink's report is kept.
-    page: u64,
 }
 
 /// Sweeps the table of `job`.
@@ -76,6 +64,16 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run) -> Swept {
 
 type Fetched = (Box<dyn TableSweep>, Result<Option<Page>, Failure>);
 
+/// What came of handing a page to the sink.
+enum Sent {
+    /// It waits for its acknowledgements.
+    Acks(Acks),
+    /// It could have outlived the lease or the invocation, so it was not handed over.
+    TooLate,
+    /// The sink did not take it.
+    Failed(Failure),
+}
+
 /// A sweep that holds its lease.
 struct Sweep<'a> {
     engine: &'a Engine,
@@ -86,18 +84,12 @@ struct Sweep<'a> {
     item: Item,
     report: &'a mut TableReport,
     allowance: Allowance,
-    pipeline: Pipeline<Step>,
-    window: Option<Window>,
-    window_changed: bool,
-    delivered: BTreeMap<u64, Delivered>,
-    unsent: VecDeque<(u64, Page)>,
-    /// The last page that the pipeline has let through to the sink.
-    let_through: u64,
+    hand: Hand<Step, Page>,
+    fold: Fold,
     rows_fetched: u64,
-    /// The page size that works, as the source last said; kept even if no page came of it.
+    /// The page size that works, as the source last said.
     learned: Option<Option<u32>>,
     failure: Option<Failure>,
-    caught_up: bool,
     accepted: bool,
 }
 
@@ -111,19 +103,14 @@ impl<'a> Sweep<'a> {
             run,
             key,
             held,
+            fold: Fold::new(item.progress.clone(), None, false),
             item,
             report,
             allowance,
-            pipeline: Pipeline::default(),
-            window: None,
-            window_changed: false,
-            delivered: BTreeMap::new(),
-            unsent: VecDeque::new(),
-            let_through: 0,
+            hand: Hand::default(),
             rows_fetched: 0,
             learned: None,
             failure: None,
-            caught_up: false,
             accepted: false,
         }
     }
@@ -160,8 +147,7 @@ impl<'a> Sweep<'a> {
         };
         self.job.sink.check(&[self.job.table.topic()]).await?;
         let session = self.job.table.open(resume).await?;
-        self.window = session.window();
-        self.window_changed = lost;
+        self.fold = Fold::new(self.item.progress.clone(), session.window(), lost);
         Ok(session)
     }
 
@@ -175,7 +161,7 @@ impl<'a> Sweep<'a> {
     async fn drive(&mut self, session: Box<dyn TableSweep>) {
         let mut session = Some(session);
         let mut fetching: Option<BoxFuture<'a, Fetched>> = None;
-        let mut sending: Option<BoxFuture<'a, (u64, Result<Acks, Failure>)>> = None;
+        let mut sending: Option<BoxFuture<'a, (u64, Sent)>> = None;
         let mut acks: FuturesUnordered<BoxFuture<'a, (u64, Result<Delivered, Failure>)>> = FuturesUnordered::new();
         let mut writing: Option<BoxFuture<'a, Result<Item, WriteError>>> = None;
         let mut committing = false;
@@ -185,12 +171,12 @@ impl<'a> Sweep<'a> {
         let renew_every = self.run.lease.renew_every();
         let mut renew_at = renew_every.map(|every| self.engine.host.monotonic() + every);
         if stopped {
-            self.pipeline.stop();
+            self.hand.stop();
         }
         loop {
-            while let Some(effect) = self.pipeline.effect() {
-                match effect {
-                    Effect::Fetch => match session.take() {
+            while let Some(wish) = self.hand.wish() {
+                match wish {
+                    Wish::Page => match session.take() {
                         Some(mut table) if self.wants_more() => {
                             let allowance = self.allowance.clone();
                             fetching = Some(Box::pin(async move {
@@ -200,11 +186,10 @@ impl<'a> Sweep<'a> {
                         }
                         given => {
                             session = given;
-                            self.pipeline.on(Event::Closed);
+                            self.hand.closed();
                         }
                     },
-                    Effect::Send(page) => self.let_through = page,
-                    Effect::Commit(steps) => pending_commit = Some(steps),
+                    Wish::Commit(steps) => pending_commit = Some(steps),
                 }
             }
             if sending.is_none() {
@@ -214,12 +199,13 @@ impl<'a> Sweep<'a> {
                 && let Some(steps) = pending_commit.take()
             {
                 failpoint("before-commit");
-                let mut progress = self.fold(&steps);
-                progress.window = self.window_underway(&progress);
+                self.fold.take_in(&steps, self.engine.host.now_ms());
+                let window = self.fold.place_underway(&self.item, SMALL_ITEM);
+                let progress = self.fold.with_window(window);
                 committing = true;
                 writing = Some(self.start_write(Change::Commit(self.held.hold(), progress)));
             }
-            if self.pipeline.is_done() && writing.is_none() && sending.is_none() && acks.is_empty() && self.unsent.is_empty() {
+            if self.hand.is_done() && writing.is_none() && sending.is_none() && acks.is_empty() {
                 break;
             }
             tokio::select! {
@@ -233,17 +219,19 @@ impl<'a> Sweep<'a> {
                 (page, sent) = ready(&mut sending) => {
                     sending = None;
                     match sent {
-                        Ok(ack) => acks.push(Box::pin(async move { (page, ack.await) })),
-                        Err(failure) => self.sink_failed(page, failure),
+                        Sent::Acks(ack) => acks.push(Box::pin(async move { (page, ack.await) })),
+                        // Not a failure: the budget is spent.
+                        Sent::TooLate => self.hand.failed(page),
+                        Sent::Failed(failure) => self.page_failed(page, failure),
                     }
                 }
                 Some((page, acked)) = acks.next(), if !acks.is_empty() => match acked {
                     Ok(delivered) => {
                         failpoint("page-acknowledged");
-                        self.delivered.insert(page, delivered);
-                        self.pipeline.on(Event::Acked(page));
+                        self.fold.acknowledged(page, delivered);
+                        self.hand.acked(page);
                     }
-                    Err(failure) => self.sink_failed(page, failure),
+                    Err(failure) => self.page_failed(page, failure),
                 },
                 written = ready(&mut writing) => {
                     writing = None;
@@ -252,12 +240,8 @@ impl<'a> Sweep<'a> {
                 }
                 _ = stop.wait_for(|stop| *stop), if !stopped => {
                     stopped = true;
-                    // What is being fetched is not needed any more; what is with the sink is awaited.
-                    if fetching.take().is_some() {
-                        self.pipeline.on(Event::Closed);
-                    }
-                    self.pipeline.stop();
-                    self.drop_unsent();
+                    fetching = None;
+                    self.hand.stop();
                 }
                 () = self.sleep_until(renew_at), if renew_at.is_some() && writing.is_none() => {
                     renew_at = renew_every.map(|every| self.engine.host.monotonic() + every);
@@ -299,97 +283,55 @@ impl<'a> Sweep<'a> {
                 if page.lag_seconds.is_some() {
                     self.report.lag_seconds = page.lag_seconds;
                 }
-                let number = self.pipeline.next_page();
                 let step = Step {
                     checkpoint: page.checkpoint.clone(),
                     suppressed: page.suppressed,
                     hidden: page.hidden,
                     skipped: page.skipped,
-                    page: number,
+                    page: self.hand.next_page(),
                 };
                 let last = page.end.is_some_and(|end| end.caught_up);
-                self.pipeline.on(Event::Fetched(step));
-                if !self.pipeline.is_waiting() {
-                    // The sweep failed while this page was fetched.
-                    return;
-                }
-                self.unsent.push_back((number, page));
-                if last {
-                    self.caught_up = true;
-                    self.pipeline.on(Event::Closed);
-                }
+                self.hand.fetched(step, page, last);
             }
-            Ok(None) => self.pipeline.on(Event::Closed),
+            Ok(None) => self.hand.closed(),
             Err(failure) => {
                 self.failure.get_or_insert(failure);
-                self.pipeline.on(Event::Closed);
+                self.hand.closed();
             }
         }
     }
 
-    /// Hands the next page that the pipeline has let through to the sink.
-    fn send_next(&mut self) -> Option<BoxFuture<'a, (u64, Result<Acks, Failure>)>> {
-        let (number, _) = self.unsent.front()?;
-        if *number > self.let_through {
-            return None;
-        }
-        let (number, page) = self.unsent.pop_front()?;
-        let records = self.records(&page);
-        let admission = page.admission;
-        let job = self.job;
-        if !records.is_empty() && !self.may_send() {
-            // Not a failure: the budget is spent.
-            self.caught_up = false;
-            self.pipeline.on(Event::Failed(number));
-            self.drop_unsent();
-            return None;
-        }
+    /// Hands the next page that is let through to the sink.
+    fn send_next(&mut self) -> Option<BoxFuture<'a, (u64, Sent)>> {
+        let (number, page) = self.hand.take()?;
+        let (held, deadline, job, host) = (self.held.clone(), self.run.deadline, self.job, &self.engine.host);
         Some(Box::pin(async move {
+            let records = records(&job.shape, &page);
             if records.is_empty() {
-                let nothing: Acks = Box::pin(async { Ok(Delivered::default()) });
-                return (number, Ok(nothing));
+                return (number, Sent::Acks(Box::pin(async { Ok(Delivered::default()) })));
             }
-            let sent = job.sink.send(records).await.map(|acks| {
-                let held: Acks = Box::pin(async move {
-                    let settled = acks.await;
-                    drop(admission);
-                    settled
-                });
-                held
-            });
-            (number, sent)
+            let now = Reading { wall_ms: host.now_ms(), monotonic: host.monotonic() };
+            if !held.may_hand_over(now, deadline, job.sink.message_timeout()) {
+                return (number, Sent::TooLate);
+            }
+            let admission = page.admission;
+            match job.sink.send(records).await {
+                Ok(acks) => {
+                    let held: Acks = Box::pin(async move {
+                        let settled = acks.await;
+                        drop(admission);
+                        settled
+                    });
+                    (number, Sent::Acks(held))
+                }
+                Err(failure) => (number, Sent::Failed(failure)),
+            }
         }))
     }
 
-    /// Whether records that are handed over now are settled within the lease and the invocation. Later ones could come
-    /// after another holder's, or be cut off.
-    fn may_send(&self) -> bool {
-        let host = &self.engine.host;
-        let length = self.job.sink.message_timeout();
-        let in_time = self.run.deadline.is_none_or(|deadline| host.monotonic() + length <= deadline);
-        in_time && self.held.outlives(host.now_ms(), length)
-    }
-
-    fn records(&self, page: &Page) -> Vec<Record> {
-        let headers = self.job.shape.headers(page.extracted_at_ms);
-        page.rows.iter().map(|row| self.job.shape.record(row, &headers)).collect()
-    }
-
-    fn sink_failed(&mut self, page: u64, failure: Failure) {
+    fn page_failed(&mut self, page: u64, failure: Failure) {
         self.failure.get_or_insert(failure);
-        self.caught_up = false;
-        self.pipeline.on(Event::Failed(page));
-        self.drop_unsent();
-    }
-
-    /// Forgets the pages that the sink has not been given. Those that the pipeline counts on have failed.
-    fn drop_unsent(&mut self) {
-        self.caught_up &= self.unsent.is_empty();
-        for (number, _) in std::mem::take(&mut self.unsent) {
-            if number <= self.let_through {
-                self.pipeline.on(Event::Failed(number));
-            }
-        }
+        self.hand.failed(page);
     }
 
     fn written(&mut self, written: Result<Item, WriteError>, committing: bool) {
@@ -398,7 +340,7 @@ impl<'a> Sweep<'a> {
                 self.held.wrote(&item);
                 self.item = item;
                 if committing {
-                    self.pipeline.on(Event::Committed);
+                    self.hand.committed();
                 }
             }
             // A renewal that got no answer is tried again; two thirds of the lease are left for that.
@@ -406,65 +348,19 @@ impl<'a> Sweep<'a> {
                 tracing::warn!(table = self.report.table, %error, "the lease could not be renewed");
             }
             Err(error) => {
-                self.caught_up = false;
                 self.failure = Some(lease_lost(self.report, error));
-                self.pipeline.on(Event::Fenced);
-                self.drop_unsent();
+                self.hand.fenced();
             }
-        }
-    }
-
-    /// The progress after these acknowledged pages.
-    fn fold(&mut self, steps: &[Step]) -> Progress {
-        let mut progress = self.item.progress.clone();
-        for step in steps {
-            let delivered = self.delivered.remove(&step.page).unwrap_or_default();
-            let checkpoint = &step.checkpoint;
-            if let Some(window) = &mut self.window {
-                self.window_changed |= window.apply(&checkpoint.window) || checkpoint.cursor != progress.cursor;
-            }
-            progress.cursor.clone_from(&checkpoint.cursor);
-            progress.swept_to_ms = checkpoint.swept_to_ms.or(progress.swept_to_ms);
-            progress.phase = checkpoint.phase;
-            progress.page_size = checkpoint.page_size;
-            progress.clock_difference_ms = checkpoint.clock_difference_ms;
-            progress.notes.clone_from(&checkpoint.notes);
-            let counters = &mut progress.counters;
-            counters.rows += delivered.rows;
-            counters.suppressed += step.suppressed;
-            counters.hidden += step.hidden;
-            counters.skipped += step.skipped + delivered.skipped;
-            self.report.rows += delivered.rows;
-            self.report.duplicates_suppressed += step.suppressed;
-            self.report.rows_hidden += step.hidden;
-            self.report.rows_skipped += step.skipped + delivered.skipped;
-        }
-        if self.report.rows > 0 {
-            progress.counters.last_rows = self.report.rows;
-            progress.counters.last_rows_ms = self.engine.host.now_ms();
-        }
-        progress
-    }
-
-    /// Where the window is with a commit in the middle of a run: one too large for the item is not written then, and
-    /// counts as lost until the end of the run writes it.
-    fn window_underway(&self, progress: &Progress) -> StoredWindow {
-        match &self.window {
-            None => progress.window.clone(),
-            Some(_) if !self.window_changed => progress.window.clone(),
-            Some(window) => window_store::inline(&self.item, progress, window).unwrap_or(StoredWindow::Beside(0)),
         }
     }
 
     /// Where the window is at the end of a run; one too large for the item is written beside it now.
-    async fn window_at_rest(&self, progress: &Progress) -> StoredWindow {
-        let (Some(window), Some(cursor)) = (&self.window, &progress.cursor) else { return progress.window.clone() };
-        if !self.window_changed {
-            return progress.window.clone();
-        }
-        if let Some(inline) = window_store::inline(&self.item, progress, window) {
-            return inline;
-        }
+    async fn window_at_rest(&self) -> StoredWindow {
+        let (window, cursor) = match (self.fold.place_at_rest(&self.item, SMALL_ITEM), &self.fold.progress().cursor) {
+            (Place::Beside(window), Some(cursor)) => (window, cursor),
+            (Place::Beside(_), None) => return StoredWindow::None,
+            (Place::Item(stored), _) => return stored,
+        };
         let written = window_store::write(&*self.engine.store, &self.key, cursor, window).await;
         written.unwrap_or_else(|error| {
             tracing::warn!(table = self.report.table, %error, "the dedup window could not be stored; rows of the overlap may be delivered once more");
@@ -474,16 +370,19 @@ impl<'a> Sweep<'a> {
 
     /// Commits what is left, gives the lease back, and reports.
     async fn finish(&mut self) {
-        let steps = self.pipeline.remainder();
-        let mut progress = self.fold(&steps);
+        let steps = self.hand.remainder();
+        self.fold.take_in(&steps, self.engine.host.now_ms());
         if let Some(page_size) = self.learned {
-            progress.page_size = page_size;
+            self.fold.learned(page_size);
         }
-        if self.pipeline.is_fenced() {
-            self.report.rows += self.delivered.values().map(|delivered| delivered.rows).sum::<u64>();
-        } else {
-            self.release(progress).await;
+        if !self.hand.is_fenced() {
+            self.release().await;
         }
+        let counted = self.fold.counted();
+        self.report.rows = counted.rows;
+        self.report.duplicates_suppressed = counted.suppressed;
+        self.report.rows_hidden = counted.hidden;
+        self.report.rows_skipped = counted.skipped;
         self.report.phase = self.item.progress.phase;
         self.report.cursor.clone_from(&self.item.progress.cursor);
         self.report.reason = self.failure.as_ref().map(Reason::from);
@@ -491,13 +390,14 @@ impl<'a> Sweep<'a> {
             Some(failure) if failure.retry == Retry::Never => Outcome::Parked,
             Some(failure) if failure.retry == Retry::Wait => Outcome::Paused,
             Some(_) => Outcome::Failed,
-            None if self.caught_up => Outcome::CaughtUp,
+            None if self.hand.caught_up() => Outcome::CaughtUp,
             None => Outcome::More,
         };
     }
 
-    async fn release(&mut self, mut progress: Progress) {
-        progress.window = self.window_at_rest(&progress).await;
+    async fn release(&mut self) {
+        let window = self.window_at_rest().await;
+        let progress = self.fold.with_window(window);
         let standing = self.standing();
         self.tell_waiting();
         failpoint("before-release");
@@ -505,7 +405,6 @@ impl<'a> Sweep<'a> {
         match released {
             Ok(item) => self.item = item,
             Err(error) => {
-                self.caught_up = false;
                 let lost = lease_lost(self.report, error);
                 self.failure.get_or_insert(lost);
             }
@@ -544,6 +443,11 @@ impl<'a> Sweep<'a> {
             _ => {}
         }
     }
+}
+
+fn records(shape: &Shape, page: &Page) -> Vec<Record> {
+    let headers = shape.headers(page.extracted_at_ms);
+    page.rows.iter().map(|row| shape.record(row, &headers)).collect()
 }
 
 /// Resolves with the future in `slot`, or never if there is none.

@@ -8,11 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::window::{Version, Window};
-use crate::cursor::{CursorStore, Expect, Item, Key, Position, Progress, StoreError, StoredWindow, encode};
+use super::window::Window;
+use crate::cursor::{CursorStore, Expect, Item, Key, Position, StoreError, StoredWindow};
 
 /// An item of up to this many bytes costs one write unit.
-const SMALL_ITEM: usize = 1024;
+pub(super) const SMALL_ITEM: usize = 1024;
 
 /// The most bytes of one part.
 const PART: usize = 256 * 1024 - HEADER;
@@ -56,16 +56,6 @@ async fn beside(store: &dyn CursorStore, key: &Key, cursor: Option<&Position>, p
     }
     let intact = generation.is_some_and(|header| header.ends_with(digest(&whole).as_bytes()));
     Ok(if intact { Window::decode(&whole) } else { None })
-}
-
-/// The window as it is stored inside the item, if the item stays small with it.
-pub(super) fn inline(item: &Item, progress: &Progress, window: &Window) -> Option<StoredWindow> {
-    if window.len() * size_of::<Version>() > SMALL_ITEM {
-        return None;
-    }
-    let text = StoredWindow::Inline(STANDARD.encode(window.encode()));
-    let with = Item { progress: Progress { window: text, ..progress.clone() }, ..item.clone() };
-    (encode(&with).len() <= SMALL_ITEM).then_some(with.progress.window)
 }
 
 /// Writes a window that belongs to `cursor` beside the item at `key`.

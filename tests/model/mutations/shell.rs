@@ -27,12 +27,35 @@ pub mod cursor {
     }
 }
 
+/// As in the library, as far as a checkpoint goes.
+pub mod source {
+    mod checkpoint;
+
+    pub use checkpoint::*;
+}
+
+/// As in the library, as far as the files below need it.
+pub mod sink {
+    /// What became of the records of one page.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub struct Delivered {
+        /// Acknowledged.
+        pub rows: u64,
+        /// Left out.
+        pub skipped: u64,
+    }
+}
+
 /// As in the library.
 pub mod sweep {
+    mod fold;
+    mod hand;
     mod lease;
     mod pipeline;
     mod window;
 
+    pub use fold::*;
+    pub use hand::*;
     pub use lease::*;
     pub use pipeline::*;
     pub use window::*;

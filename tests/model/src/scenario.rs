@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use tablesweep::sweep::LAST_COMMIT;
+
 use super::source::{Paging, Row};
 
 /// One unit of the model's time, in milliseconds: as long as a lease outlives its holder's deadline.
@@ -81,7 +83,7 @@ impl Scenario {
 
     /// What is kept of an invocation for acknowledgements and the last commit.
     pub fn reserve_ms(&self) -> i64 {
-        TICK_MS + 3_000
+        TICK_MS + i64::try_from(LAST_COMMIT.as_millis()).unwrap_or(i64::MAX)
     }
 
     /// The length of a renewed lease.

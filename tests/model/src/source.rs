@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use tablesweep::cursor::{Position, Progress};
+use tablesweep::cursor::{Phase, Position, Progress};
+use tablesweep::source::Checkpoint;
 use tablesweep::sweep::{Version, Window, WindowChange};
 
 /// The version of a row that is in the table now.
@@ -82,24 +83,13 @@ pub struct Paging {
     pub window: usize,
 }
 
-/// What may be committed once a page is acknowledged.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Step {
-    /// The cursor after the page.
-    pub cursor: At,
-    /// What the page does to the window.
-    pub window: WindowChange,
-    /// What the paging needs to remember.
-    pub notes: BTreeMap<String, String>,
-}
-
 /// One page.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Page {
     /// New rows, in order.
     pub rows: Vec<Row>,
     /// Its checkpoint.
-    pub step: Step,
+    pub checkpoint: Checkpoint,
     /// The sweep ends with it.
     pub last: bool,
 }
@@ -295,7 +285,16 @@ impl Session {
         if let Some((from, to)) = self.sweep.as_ref().and_then(|sweep| sweep.pending) {
             notes.insert("overdue".to_owned(), format!("{from}|{to}"));
         }
-        Page { rows, step: Step { cursor: self.cursor, window, notes }, last }
+        let checkpoint = Checkpoint {
+            cursor: Some(self.cursor.position()),
+            window,
+            swept_to_ms: None,
+            phase: Phase::Stream,
+            page_size: None,
+            clock_difference_ms: None,
+            notes,
+        };
+        Page { rows, checkpoint, last }
     }
 }
 

@@ -1,19 +1,19 @@
 //! A worker: what the engine does around the plain types, one event at a time.
 //!
-//! [`Sweep::turn`] is the loop of `sweep/table.rs` between two awaits: it carries out what the [`Pipeline`] asks for as far as that
+//! [`Sweep::turn`] is the loop of `sweep/table.rs` between two awaits: it carries out what the [`Hand`] wishes as far as that
 //! needs no answer from outside. Every await there is an action of the model here, and between any two of them time
 //! may pass, the other worker may move, or this one may die.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tablesweep::cursor::{Change, Item, Progress, Standing, StoredWindow, Write};
-use tablesweep::sweep::{Effect, Event, Held, LeasePlan, Pipeline, Window};
+use tablesweep::cursor::{Change, Item, Standing, StoredWindow, Write};
+use tablesweep::sink::Delivered;
+use tablesweep::sweep::{Fold, Hand, Held, LeasePlan, Place, Reading, Step, Window, Wish};
 
 use super::scenario::{Scenario, TICK_MS};
-use super::source::{At, Page, Row, Session, Step};
+use super::source::{At, Page, Row, Session};
 
 /// One of the two workers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -100,33 +100,28 @@ pub struct Sweep {
     pub owner: String,
     held: Held,
     item: Item,
-    /// The real order of things.
-    pub pipeline: Pipeline<Step>,
+    /// What is in hand, and the order of things.
+    pub hand: Hand<Step, Page>,
+    fold: Fold,
     session: Option<Session>,
-    window: Window,
-    window_changed: bool,
-    /// The window was stored and did not belong to the cursor.
-    pub lost: bool,
     /// A page is being fetched.
     pub fetching: bool,
     /// Its answer has come, and the process has not looked at it.
     answered: Option<Page>,
-    unsent: VecDeque<(u64, Page)>,
-    let_through: u64,
     /// What is with the sink.
     pub sent: Vec<Sent>,
     pending_commit: Option<Vec<Step>>,
     /// What is with the store.
     pub writing: Option<Writing>,
-    /// A window that is being written beside the item, with the progress that the release then carries.
-    pub storing: Option<Progress>,
+    /// A window is being written beside the item.
+    pub storing: bool,
     /// The writes that it has begun.
     pub writes: u8,
     renew_at: i64,
     /// It was told to end.
     pub stopped: bool,
-    /// The last page of the table has come and nothing of it was given up.
-    pub caught_up: bool,
+    /// The last write did not take effect.
+    pub failed: bool,
     /// The sweep is over.
     pub ended: bool,
 }
@@ -140,24 +135,20 @@ impl Sweep {
             began: acquiring.began,
             owner: acquiring.owner.clone(),
             held,
+            fold: Fold::new(item.progress.clone(), Some(session.window().clone()), lost),
             item,
-            pipeline: Pipeline::default(),
-            window: session.window().clone(),
+            hand: Hand::default(),
             session: Some(session),
-            window_changed: lost,
-            lost,
             fetching: false,
             answered: None,
-            unsent: VecDeque::new(),
-            let_through: 0,
             sent: Vec::new(),
             pending_commit: None,
             writing: None,
-            storing: None,
+            storing: false,
             writes: 0,
             renew_at: acquiring.began + 1,
             stopped: false,
-            caught_up: false,
+            failed: false,
             ended: false,
         }
     }
@@ -181,7 +172,7 @@ impl Sweep {
     /// Whether this worker has reason to believe at `now` that it holds the lease.
     pub fn believes(&self, now: i64) -> bool {
         let gives_back = self.writing.as_ref().is_some_and(|writing| writing.purpose == Purpose::Release);
-        !gives_back && !self.pipeline.is_fenced() && self.item.is_leased(now * TICK_MS)
+        !gives_back && !self.hand.is_fenced() && self.item.is_leased(now * TICK_MS)
     }
 
     /// Whether the next sweep has to read again what this one did not.
@@ -189,55 +180,54 @@ impl Sweep {
         self.session.as_ref().is_some_and(Session::owes)
     }
 
+    /// Whether it says that nothing is left to deliver for now.
+    pub fn says_caught_up(&self) -> bool {
+        self.hand.caught_up() && !self.failed
+    }
+
     /// Does everything that needs no answer from outside.
     pub fn turn(&mut self, now: i64, scenario: &Scenario) {
         loop {
-            while let Some(effect) = self.pipeline.effect() {
-                match effect {
-                    Effect::Fetch if self.session.is_some() && scenario.leaves_reserve(self.began, now) => self.fetching = true,
-                    Effect::Fetch => self.pipeline.on(Event::Closed),
-                    Effect::Send(page) => self.let_through = page,
-                    Effect::Commit(steps) => self.pending_commit = Some(steps),
+            while let Some(wish) = self.hand.wish() {
+                match wish {
+                    Wish::Page if self.session.is_some() && scenario.leaves_reserve(self.began, now) => self.fetching = true,
+                    Wish::Page => self.hand.closed(),
+                    Wish::Commit(steps) => self.pending_commit = Some(steps),
                 }
             }
-            if !self.send_next(now, scenario) {
-                break;
+            match self.hand.take() {
+                Some((number, page)) => self.send(number, page, now, scenario),
+                None => break,
             }
         }
         if self.writing.is_none()
             && let Some(steps) = self.pending_commit.take()
         {
-            let mut progress = self.fold(&steps);
-            progress.window = self.window_underway(&progress, scenario);
+            self.fold.take_in(&steps, now * TICK_MS);
+            let window = self.fold.place_underway(&self.item, scenario.small_item());
+            let progress = self.fold.with_window(window);
             self.write(Purpose::Commit, Change::Commit(self.held.hold(), progress));
         }
-        let idle = self.writing.is_none() && self.storing.is_none() && self.sent.is_empty() && self.unsent.is_empty();
-        if idle && self.pipeline.is_done() && !self.ended {
-            self.finish(scenario);
+        let idle = self.writing.is_none() && !self.storing && self.sent.is_empty();
+        if idle && self.hand.is_done() && !self.ended {
+            self.finish(now, scenario);
         }
     }
 
-    /// Hands the next page that the pipeline has let through to the sink.
-    fn send_next(&mut self, now: i64, scenario: &Scenario) -> bool {
-        if self.unsent.front().is_none_or(|(number, _)| *number > self.let_through) {
-            return false;
-        }
-        let Some((number, page)) = self.unsent.pop_front() else {
-            return false;
-        };
+    /// Hands a page to the sink.
+    fn send(&mut self, number: u64, page: Page, now: i64, scenario: &Scenario) {
         if page.rows.is_empty() {
-            self.pipeline.on(Event::Acked(number));
-            return true;
+            self.fold.acknowledged(number, Delivered::default());
+            self.hand.acked(number);
+            return;
         }
-        let in_time = scenario.leaves_reserve(self.began, now);
-        if !in_time || !self.held.outlives(now * TICK_MS, scenario.message_timeout()) {
-            self.caught_up = false;
-            self.pipeline.on(Event::Failed(number));
-            self.drop_unsent();
-            return true;
+        let reading = Reading { wall_ms: now * TICK_MS, monotonic: scenario.since_start(now) };
+        let deadline = scenario.deadline(self.began).map(|deadline| scenario.since_start(deadline));
+        if !self.held.may_hand_over(reading, deadline, scenario.message_timeout()) {
+            self.hand.failed(number);
+            return;
         }
         self.sent.push(Sent { page: number, rows: page.rows, since: now, landed: false, in_hand: false });
-        true
     }
 
     fn write(&mut self, purpose: Purpose, change: Change) {
@@ -253,14 +243,9 @@ impl Sweep {
         let Some(page) = answered.or_else(|| self.ask(table, scenario)) else {
             return false;
         };
-        let number = self.pipeline.next_page();
-        let (step, last) = (page.step.clone(), page.last);
-        self.unsent.push_back((number, page));
-        self.pipeline.on(Event::Fetched(step));
-        if last {
-            self.caught_up = true;
-            self.pipeline.on(Event::Closed);
-        }
+        let step = Step { checkpoint: page.checkpoint.clone(), suppressed: 0, hidden: 0, skipped: 0, page: self.hand.next_page() };
+        let last = page.last;
+        self.hand.fetched(step, page, last);
         true
     }
 
@@ -278,30 +263,21 @@ impl Sweep {
     pub fn cut(&mut self) {
         self.fetching = false;
         self.answered = None;
-        self.pipeline.on(Event::Closed);
+        self.hand.closed();
     }
 
     /// The sink has acknowledged the page.
     pub fn acked(&mut self, page: u64) {
         self.sent.retain(|sent| sent.page != page);
-        self.pipeline.on(Event::Acked(page));
+        // How many rows there were is the observer's to count.
+        self.fold.acknowledged(page, Delivered::default());
+        self.hand.acked(page);
     }
 
     /// The sink has given up on the page.
     pub fn refused(&mut self, page: u64) {
         self.sent.retain(|sent| sent.page != page);
-        self.caught_up = false;
-        self.pipeline.on(Event::Failed(page));
-        self.drop_unsent();
-    }
-
-    fn drop_unsent(&mut self) {
-        self.caught_up &= self.unsent.is_empty();
-        for (number, _) in std::mem::take(&mut self.unsent) {
-            if number <= self.let_through {
-                self.pipeline.on(Event::Failed(number));
-            }
-        }
+        self.hand.failed(page);
     }
 
     /// It is told to end.
@@ -309,10 +285,8 @@ impl Sweep {
         self.stopped = true;
         if std::mem::take(&mut self.fetching) {
             (self.session, self.answered) = (None, None);
-            self.pipeline.on(Event::Closed);
         }
-        self.pipeline.stop();
-        self.drop_unsent();
+        self.hand.stop();
     }
 
     /// Whether the lease is to be renewed now.
@@ -322,7 +296,7 @@ impl Sweep {
 
     /// Whether the sweep has not come to its last write.
     fn is_driving(&self) -> bool {
-        !self.ended && self.storing.is_none()
+        !self.ended && !self.storing
     }
 
     /// Asks for a longer lease.
@@ -340,7 +314,7 @@ impl Sweep {
         self.held.wrote(item);
         self.item = item.clone();
         match writing.purpose {
-            Purpose::Commit => self.pipeline.on(Event::Committed),
+            Purpose::Commit => self.hand.committed(),
             Purpose::Renew => {}
             Purpose::Release => self.ended = true,
         }
@@ -354,75 +328,41 @@ impl Sweep {
         match writing.purpose {
             // A renewal that got no answer is tried again.
             Purpose::Renew if !refused => {}
-            Purpose::Commit | Purpose::Renew => {
-                self.caught_up = false;
-                self.pipeline.on(Event::Fenced);
-                self.drop_unsent();
-            }
-            Purpose::Release => {
-                self.caught_up = false;
-                self.ended = true;
-            }
+            Purpose::Commit | Purpose::Renew => self.hand.fenced(),
+            Purpose::Release => (self.failed, self.ended) = (true, true),
         }
     }
 
-    fn fold(&mut self, steps: &[Step]) -> Progress {
-        let mut progress = self.item.progress.clone();
-        for step in steps {
-            let cursor = Some(step.cursor.position());
-            self.window_changed |= self.window.apply(&step.window) || cursor != progress.cursor;
-            progress.cursor = cursor;
-            progress.notes.clone_from(&step.notes);
-        }
-        progress
-    }
-
-    fn window_underway(&self, progress: &Progress, scenario: &Scenario) -> StoredWindow {
-        if !self.window_changed {
-            progress.window.clone()
-        } else if scenario.beside {
-            StoredWindow::Beside(0)
-        } else {
-            inline(&self.window)
-        }
-    }
-
-    fn finish(&mut self, scenario: &Scenario) {
-        let steps = self.pipeline.remainder();
-        let mut progress = self.fold(&steps);
-        if self.pipeline.is_fenced() {
+    fn finish(&mut self, now: i64, scenario: &Scenario) {
+        let steps = self.hand.remainder();
+        self.fold.take_in(&steps, now * TICK_MS);
+        if self.hand.is_fenced() {
             self.ended = true;
-        } else if progress.cursor.is_none() {
-            progress.window = StoredWindow::None;
-            self.release(progress);
-        } else if self.window_changed && scenario.beside {
-            self.storing = Some(progress);
-        } else {
-            progress.window = self.window_underway(&progress, scenario);
-            self.release(progress);
+            return;
+        }
+        match self.fold.place_at_rest(&self.item, scenario.small_item()) {
+            Place::Beside(_) => self.storing = true,
+            Place::Item(window) => self.release(window),
         }
     }
 
     /// The window lies beside the item now, or could not be put there.
-    pub fn stored(&mut self, stored: bool) -> Option<(At, Window)> {
-        let mut progress = self.storing.take()?;
-        progress.window = StoredWindow::Beside(u32::from(stored));
-        let cursor = progress.cursor.as_ref().and_then(At::read)?;
-        self.release(progress);
-        Some((cursor, self.window.clone()))
+    pub fn stored(&mut self, stored: bool, scenario: &Scenario) -> Option<(At, Window)> {
+        self.storing = false;
+        let Place::Beside(window) = self.fold.place_at_rest(&self.item, scenario.small_item()) else { return None };
+        let window = window.clone();
+        let cursor = self.fold.progress().cursor.as_ref().and_then(At::read)?;
+        self.release(StoredWindow::Beside(u32::from(stored)));
+        Some((cursor, window))
     }
 
-    fn release(&mut self, progress: Progress) {
+    fn release(&mut self, window: StoredWindow) {
+        let progress = self.fold.with_window(window);
         self.write(Purpose::Release, Change::Release(self.held.hold(), progress, Standing::Active));
     }
 }
 
-/// A window as it lies in the item.
-pub fn inline(window: &Window) -> StoredWindow {
-    StoredWindow::Inline(STANDARD.encode(window.encode()))
-}
-
-/// Reads what [`inline`] wrote.
+/// A window that lies in the item.
 pub fn from_inline(text: &str) -> Option<Window> {
     Window::decode(&STANDARD.decode(text).ok()?)
 }
@@ -435,6 +375,16 @@ impl Scenario {
         } else {
             LeasePlan::Until((began + self.deadline) * TICK_MS + tablesweep::cursor::LEASE_SKEW_MS)
         }
+    }
+
+    /// The bytes up to which a window goes into the item.
+    pub fn small_item(&self) -> usize {
+        if self.beside { 0 } else { usize::MAX }
+    }
+
+    /// The monotonic reading at this tick.
+    pub fn since_start(&self, tick: i64) -> Duration {
+        Duration::from_millis((tick * TICK_MS).unsigned_abs())
     }
 
     /// Whether what is begun now can be acknowledged and committed before the deadline.

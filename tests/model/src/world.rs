@@ -297,7 +297,7 @@ impl World {
             return;
         }
         if sweep.ended {
-            let (claims, read_to) = (sweep.caught_up, sweep.fetched_to());
+            let (claims, read_to) = (sweep.says_caught_up(), sweep.fetched_to());
             if claims && read_to.is_some() && read_to != self.cursor() {
                 self.ghost.breaks(Promise::CaughtUpIsTrue);
             }
@@ -334,7 +334,7 @@ impl World {
             self.ghost.fault(0);
         }
         let mut window = None;
-        self.turn(index, scenario, |sweep| window = sweep.stored(stored));
+        self.turn(index, scenario, |sweep| window = sweep.stored(stored, scenario));
         if stored && window.is_some() {
             self.beside = window;
         }
