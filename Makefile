@@ -21,6 +21,9 @@ endif
 # $(call need,PROGRAM,WHAT FOR): a line if it is missing.
 need = command -v $(1) >/dev/null || missing+=("$(1): $(2)")
 
+# $(call need_file,FILE): an end with a word if it is not there.
+need_file = [ -f $(1) ] || { echo '$(1) is missing: make bootstraps' >&2; exit 1; }
+
 define need_build
 	missing=(); \
 	$(call need,cargo,a Rust toolchain; see https://rustup.rs); \
@@ -146,6 +149,12 @@ bootstraps: ## release builds of the functions, checked for provided.al2023, in 
 	  mv "target/lambda/.$$name" "target/lambda/$$name/bootstrap"; \
 	  echo "target/lambda/$$name/bootstrap"; \
 	done
+
+# `make bootstraps` comes first by hand: whoever releases has tested those programs, and wants them packed, not others.
+.PHONY: archives
+archives: ## what is deployed, in one zip with its checksum, in target/archives
+	@$(call need_file,target/lambda/fan-out/bootstrap); $(call need_file,target/lambda/sweep/bootstrap)
+	@.ci/archives "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)" "$$(uname -m | sed s/aarch64/arm64/)"
 
 .PHONY: layer
 layer: ## stage config/ as target/layer/config, the content of the functions' layer
