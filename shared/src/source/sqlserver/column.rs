@@ -262,3 +262,6 @@ fn defines_every_byte(collation: &str) -> bool {
     let rest = WINDOWS.iter().find_map(|language| collation.strip_prefix(language));
     rest.is_some_and(|rest| ["_CI_", "_CS_", "_BIN", "_90_", "_100_", "_140_", "_160_"].iter().any(|next| rest.starts_with(next)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::catalog::{ColumnInfo, TableInfo};
 use super::column::{Column, Kind};
 use crate::host::hex;
+use crate::record::schema::{Field, Logical, Schema, Type};
 
 /// The columns of a table in their order, as far as a change of them counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,13 +99,12 @@ impl Baseline {
         found
     }
 
-    /// The fields of records of `columns`, in their order. The columns are those of a table without a difference; whether a
-    /// field is optional is the baseline's to say, so that it stays as it was.
-    pub fn fields(&self, columns: &[Column], decimal_as_string: bool) -> Vec<SchemaField> {
-        let field = |(column, baseline): (&Column, &BaselineColumn)| SchemaField {
-            name: column.name.clone(),
-            field_type: field_type(column.kind, decimal_as_string),
-            optional: baseline.nullable,
+    /// The fields of the record schema, one per column in order. `columns` are those of a table without a difference;
+    /// whether a field is optional is the baseline's to say, so that it stays as it was.
+    pub fn fields(&self, columns: &[Column], decimal_as_string: bool) -> Vec<Field> {
+        let field = |(column, baseline): (&Column, &BaselineColumn)| {
+            let schema = value_schema(column.kind, decimal_as_string);
+            Field::new(column.name.as_str(), if baseline.nullable { schema.optional() } else { schema })
         };
         columns.iter().zip(&self.columns).map(field).collect()
     }
@@ -116,8 +116,10 @@ impl Baseline {
             of.columns.iter().filter(shared).map(|column| column.name.clone()).collect()
         };
         let (was, is) = (order(self, now), order(now, self));
-        let first = was.iter().zip(&is).position(|(was, is)| was != is)?;
-        Some(format!("the order of columns is {} where it was {}", is[first..].join(", "), was[first..].join(", ")))
+        let moved = |(was, is): (&String, &String)| was != is;
+        let first = was.iter().zip(&is).position(moved)?;
+        let last = was.iter().zip(&is).rposition(moved)?;
+        Some(format!("the order of columns is {} where it was {}", is[first..=last].join(", "), was[first..=last].join(", ")))
     }
 }
 
@@ -164,63 +166,24 @@ impl fmt::Display for BaselineColumn {
     }
 }
 
-/// A field of a record schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaField {
-    /// The column.
-    pub name: String,
-    /// What its values are.
-    pub field_type: FieldType,
-    /// Whether it may be null.
-    pub optional: bool,
-}
-
-/// What the values of a field are. In JSON they look as [`super::value`] says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldType {
-    /// true or false
-    Boolean,
-    /// `tinyint`, which is unsigned, and `smallint`
-    Int16,
-    /// `int`
-    Int32,
-    /// `bigint`
-    Int64,
-    /// `real`
-    Float32,
-    /// `float`
-    Float64,
-    /// Exact numbers.
-    Decimal {
-        /// Digits in all.
-        precision: u8,
-        /// Digits after the point.
-        scale: u8,
-    },
-    /// Text. A `sql_variant` is one too: the JSON of its value, unless that is text itself.
-    String,
-    /// Bytes.
-    Bytes,
-    /// An instant in epoch milliseconds.
-    Timestamp,
-    /// Milliseconds past midnight.
-    Time,
-}
-
-fn field_type(kind: Kind, decimal_as_string: bool) -> FieldType {
+/// Connect's schema of a column's values, which [`super::value`] writes as JSON.
+///
+/// A `tinyint` has no sign and does not fit 8 signed bits. A `date` is the instant of its midnight, as in JSON, and so a
+/// timestamp and no day. A `sql_variant` is text: the JSON of its value, unless that is text itself.
+fn value_schema(kind: Kind, decimal_as_string: bool) -> Schema {
     match kind {
-        Kind::TinyInt | Kind::SmallInt => FieldType::Int16,
-        Kind::Int => FieldType::Int32,
-        Kind::BigInt => FieldType::Int64,
-        Kind::Bit => FieldType::Boolean,
-        Kind::Decimal { .. } if decimal_as_string => FieldType::String,
-        Kind::Decimal { precision, scale } => FieldType::Decimal { precision, scale },
-        Kind::Real => FieldType::Float32,
-        Kind::Float => FieldType::Float64,
-        Kind::Time => FieldType::Time,
-        Kind::Date | Kind::DateTime | Kind::SmallDateTime | Kind::DateTime2 | Kind::DateTimeOffset => FieldType::Timestamp,
-        Kind::UniqueIdentifier | Kind::Text | Kind::Variant => FieldType::String,
-        Kind::Binary => FieldType::Bytes,
+        Kind::TinyInt | Kind::SmallInt => Schema::of(Type::Int16),
+        Kind::Int => Schema::of(Type::Int32),
+        Kind::BigInt => Schema::of(Type::Int64),
+        Kind::Bit => Schema::of(Type::Boolean),
+        Kind::Decimal { .. } if decimal_as_string => Schema::of(Type::String),
+        Kind::Decimal { scale, .. } => Schema::logical(Logical::Decimal(scale)),
+        Kind::Real => Schema::of(Type::Float32),
+        Kind::Float => Schema::of(Type::Float64),
+        Kind::Time => Schema::logical(Logical::Time),
+        Kind::Date | Kind::DateTime | Kind::SmallDateTime | Kind::DateTime2 | Kind::DateTimeOffset => Schema::logical(Logical::Timestamp),
+        Kind::UniqueIdentifier | Kind::Text | Kind::Variant => Schema::of(Type::String),
+        Kind::Binary => Schema::of(Type::Bytes),
     }
 }
 
