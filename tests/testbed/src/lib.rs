@@ -1,6 +1,7 @@
 //! The testbed.
 pub mod program;
 pub mod table_api;
+pub mod tds;
 
 #[cfg(feature = "parts")]
 pub mod kafka;
