@@ -76,6 +76,7 @@ mod evaluate;
 mod faults;
 mod generate;
 mod grammar;
+mod jwt;
 mod log;
 mod net;
 mod params;
@@ -88,6 +89,7 @@ mod server;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod token;
 mod view;
 mod wire;
@@ -101,6 +103,7 @@ use std::time::Duration;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
 
 pub use acl::{Denied, Forbidden, Rules};
 pub use collation::Collation;
@@ -110,7 +113,8 @@ pub use faults::{Effect, Fault, HtmlPage, Target};
 pub use generate::{Generate, Ids};
 pub use log::{Counters, Entry};
 pub use row::{Cell, Column, Fields, Kind};
-pub use settings::{Credentials, RateLimit, Settings, TooLong, USER_ID};
+pub use settings::{Credentials, JwtSigner, RateLimit, Settings, TooLong, USER_ID};
+pub use tls::{ClientCertificate, Tls};
 pub use view::{ViewPart, ViewSpec};
 
 use server::Shared;
@@ -145,9 +149,19 @@ impl TableApi {
 
     /// Starts with these settings and credentials at this address.
     pub fn start_with(address: SocketAddr, settings: Settings, credentials: Credentials) -> Done<Self> {
+        Self::start_over(address, settings, credentials, None)
+    }
+
+    /// Starts over TLS on a free port of the loopback interface.
+    pub fn start_tls(settings: Settings, credentials: Credentials, tls: &Tls) -> Done<Self> {
+        let acceptor = tls.acceptor().map_err(SimulatorError::Command)?;
+        Self::start_over(SocketAddr::from(([127, 0, 0, 1], 0)), settings, credentials, Some(acceptor))
+    }
+
+    fn start_over(address: SocketAddr, settings: Settings, credentials: Credentials, tls: Option<TlsAcceptor>) -> Done<Self> {
         let listener = server::bind(address)?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(World::new(settings, credentials, 0x7ab1_e5ee)));
+        let shared = Arc::new(Shared::new(World::new(settings, credentials, 0x7ab1_e5ee), tls));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("table-api-simulator").enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
@@ -168,7 +182,7 @@ impl TableApi {
 
     /// The instance's URL.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.shared.scheme(), self.address)
     }
 
     /// Does one command and answers what the control endpoint would.

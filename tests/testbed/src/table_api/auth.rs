@@ -1,22 +1,28 @@
-//! Who is asking: Basic, an API key, or a bearer token from `/oauth_token.do`.
+//! Who is asking: Basic, an API key, a client certificate, or a bearer token from `/oauth_token.do`.
 //!
 //! A token request inside the lifetime of a token answers the current one with what is left of its seconds: a client
 //! that asks anew after a 401 and gets the same dead token back must not spin. A token can also die early, by a number of
 //! uses or by being revoked, as tokens of a restarted instance do.
+
+use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::answer::error_body;
 use super::clock::Clock;
+use super::jwt::{self, GRANT};
 use super::random::Random;
 use super::settings::{Credentials, Settings};
+use super::tls;
 
 /// What a request says about its sender.
 #[derive(Clone, Default)]
 pub(super) struct Claim {
     pub authorization: Option<String>,
     pub api_key: Option<String>,
+    /// The client's certificate in DER, of a connection that was checked.
+    pub certificate: Option<Vec<u8>>,
 }
 
 impl Claim {
@@ -28,6 +34,7 @@ impl Claim {
             Some(scheme) if scheme.eq_ignore_ascii_case("bearer") => "bearer",
             Some(_) => "other",
             None if self.api_key.is_some() => "api_key",
+            None if self.certificate.is_some() => "certificate",
             None => "none",
         }
     }
@@ -53,7 +60,30 @@ impl Claim {
 pub(super) struct Tokens {
     current: Option<Token>,
     refresh: Option<String>,
+    /// Assertions that were used.
+    jti: BTreeSet<String>,
     pub issued: u64,
+}
+
+/// Wrong passwords in a row.
+#[derive(Debug, Default)]
+pub(super) struct Lockout {
+    failures: u32,
+}
+
+impl Lockout {
+    /// Whether this is the user's password, and the user is not locked out.
+    fn admits(&mut self, given: Option<(String, String)>, credentials: &Credentials, most: Option<u32>) -> bool {
+        let (Some((user, password)), Some(known)) = (given, &credentials.basic) else { return false };
+        let is_locked = most.is_some_and(|most| self.failures >= most);
+        let is_right = user == known.0 && password == known.1;
+        if user == known.0 && !is_right {
+            self.failures += 1;
+        } else if is_right && !is_locked {
+            self.failures = 0;
+        }
+        is_right && !is_locked
+    }
 }
 
 struct Token {
@@ -100,33 +130,44 @@ impl Tokens {
         &mut self,
         form: &[(String, String)],
         claim: &Claim,
-        (credentials, settings): (&Credentials, &Settings),
+        (credentials, settings, lockout): (&Credentials, &Settings, &mut Lockout),
         clock: &Clock,
         random: &mut Random,
     ) -> Grant {
         let field = |name: &str| form.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         let grant_type = field("grant_type").unwrap_or_default();
-        if grant_type == "urn:ietf:params:oauth:grant-type:jwt-bearer" {
-            return Grant::Refused("the JWT bearer grant is not simulated".to_owned());
-        }
         let Some(expected) = &credentials.oauth else {
             return Grant::Refused("a token was asked for, and no OAuth application is configured".to_owned());
         };
         let client = field("client_id").zip(field("client_secret")).or_else(|| claim.basic());
-        let user = || field("username").zip(field("password"));
-        let granted = client.as_ref() == Some(expected)
+        // The signature takes the place of the secret, but a secret that is given has to be right.
+        let is_client = match (grant_type.as_str(), field("client_secret")) {
+            (GRANT, None) => field("client_id").as_ref() == Some(&expected.0),
+            _ => client.as_ref() == Some(expected),
+        };
+        let granted = is_client
             && settings.grants.contains(&grant_type)
             && match grant_type.as_str() {
                 "client_credentials" => true,
-                "password" => credentials.basic.is_some() && user() == credentials.basic,
+                "password" => lockout.admits(field("username").zip(field("password")), credentials, settings.lock_after),
                 "refresh_token" => self.refresh.is_some() && field("refresh_token") == self.refresh,
+                GRANT => self.accepts_assertion(&field("assertion").unwrap_or_default(), credentials, settings, clock),
                 _ => false,
             };
         if !granted {
             let body = serde_json::json!({"error_description": "access_denied", "error": "server_error"});
             return Grant::Denied(body.to_string());
         }
+        if grant_type == "refresh_token" && settings.refresh_tokens_rotate {
+            self.refresh = None;
+        }
         Grant::Given(self.issue(&grant_type, settings, clock.seconds(), random))
+    }
+
+    fn accepts_assertion(&mut self, text: &str, credentials: &Credentials, settings: &Settings, clock: &Clock) -> bool {
+        let (Some(signer), Some((client, _))) = (&credentials.jwt, &credentials.oauth) else { return false };
+        let Some(claims) = jwt::verified(text, signer, client, clock.seconds()) else { return false };
+        !settings.jti_check || claims.jti.is_some_and(|id| self.jti.insert(id))
     }
 
     fn issue(&mut self, grant_type: &str, settings: &Settings, now: i64, random: &mut Random) -> String {
@@ -156,15 +197,19 @@ impl Tokens {
 }
 
 /// May this sender read? The error is the body of the 401.
-pub(super) fn admit(claim: &Claim, credentials: &Credentials, tokens: &mut Tokens, now: i64) -> Result<(), String> {
+pub(super) fn admit(
+    claim: &Claim,
+    credentials: &Credentials,
+    (tokens, lockout): (&mut Tokens, &mut Lockout),
+    lock_after: Option<u32>,
+    now: i64,
+) -> Result<(), String> {
     let open = *credentials == Credentials::default();
-    let known = || {
-        let basic = credentials.basic.is_some() && claim.basic() == credentials.basic;
-        let key = credentials.api_key.is_some() && claim.api_key == credentials.api_key;
-        basic || key
-    };
+    let by_key = credentials.api_key.is_some() && claim.api_key == credentials.api_key;
+    let mapped = credentials.certificate.as_deref().and_then(tls::first_certificate);
+    let by_certificate = mapped.is_some() && claim.certificate == mapped;
     let by_token = |tokens: &mut Tokens| claim.bearer().is_some_and(|token| tokens.accepts(token, now));
-    if open || known() || by_token(tokens) {
+    if open || by_key || by_certificate || lockout.admits(claim.basic(), credentials, lock_after) || by_token(tokens) {
         Ok(())
     } else {
         Err(error_body("User Not Authenticated", Some("Required to provide Auth information")))

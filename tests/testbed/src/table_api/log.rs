@@ -27,7 +27,7 @@ pub struct Entry {
     pub query: String,
     /// The limit that was applied.
     pub limit: usize,
-    /// The kind of credentials: basic, bearer, api_key, none, other.
+    /// The kind of credentials: basic, bearer, api_key, certificate, none, other.
     pub auth: String,
     /// The cookies that came with the request.
     pub cookie: Option<String>,

@@ -4,15 +4,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use super::server::Shared;
+use super::tls::Channel;
 
 /// A listener that closes its door on demand, so that a connect is really refused, and opens it on the same port again.
 ///
@@ -25,6 +29,7 @@ pub(super) struct Door {
     /// What the door is now, for those who wait until it is what they asked for.
     state: Arc<DoorState>,
     connections: Arc<AtomicU64>,
+    tls: Option<TlsAcceptor>,
 }
 
 /// Whether the door is closed at this moment.
@@ -50,13 +55,15 @@ impl DoorState {
 }
 
 impl Door {
-    pub fn new(
-        listener: TcpListener,
-        closed: watch::Receiver<bool>,
-        state: Arc<DoorState>,
-        connections: Arc<AtomicU64>,
-    ) -> io::Result<Self> {
-        Ok(Self { address: listener.local_addr()?, listener: Some(listener), closed, state, connections })
+    pub fn new(listener: TcpListener, shared: &Shared) -> io::Result<Self> {
+        Ok(Self {
+            address: listener.local_addr()?,
+            listener: Some(listener),
+            closed: shared.closed.subscribe(),
+            state: Arc::clone(&shared.door),
+            connections: Arc::clone(&shared.connections),
+            tls: shared.tls.clone(),
+        })
     }
 
     /// Closes the door and waits until it may open; nothing when the simulator is going down.
@@ -105,7 +112,8 @@ impl Listener for Door {
                     // Small answers must not wait for an acknowledgement of the one before; it is no loss if they do.
                     stream.set_nodelay(true).ok();
                     let number = self.connections.fetch_add(1, Ordering::SeqCst) + 1;
-                    let peer = Peer { cut: Arc::default(), number };
+                    let peer = Peer { cut: Arc::default(), certificate: Arc::default(), number };
+                    let stream = Channel::new(stream, self.tls.as_ref(), Arc::clone(&peer.certificate));
                     return (Line { stream, peer, closed: self.closed.clone() }, address);
                 },
             }
@@ -121,6 +129,7 @@ impl Listener for Door {
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     cut: Arc<AtomicBool>,
+    certificate: Arc<OnceLock<Vec<u8>>>,
     pub number: u64,
 }
 
@@ -128,6 +137,11 @@ impl Peer {
     /// The next byte that is written resets the connection instead.
     pub fn reset(&self) {
         self.cut.store(true, Ordering::SeqCst);
+    }
+
+    /// The client's certificate in DER, if it showed one.
+    pub fn certificate(&self) -> Option<Vec<u8>> {
+        self.certificate.get().cloned()
     }
 }
 
@@ -139,7 +153,7 @@ impl Connected<IncomingStream<'_, Door>> for Peer {
 
 /// A connection that can be reset.
 pub(super) struct Line {
-    stream: TcpStream,
+    stream: Channel,
     peer: Peer,
     closed: watch::Receiver<bool>,
 }

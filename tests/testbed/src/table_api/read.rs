@@ -124,7 +124,9 @@ impl World {
             };
             return Some(Answer::html(status, page));
         }
-        if let Err(body) = admit(&request.claim, &self.credentials, &mut self.tokens, self.clock.seconds()) {
+        if let Err(body) =
+            admit(&request.claim, &self.credentials, (&mut self.tokens, &mut self.lockout), self.settings.lock_after, self.clock.seconds())
+        {
             let mut answer = Answer::json(401, body);
             answer.header("www-authenticate", "BASIC realm=\"Service-now\"".to_owned());
             return Some(answer);

@@ -15,6 +15,7 @@ use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
+use tokio_rustls::TlsAcceptor;
 
 use super::answer::error_body;
 use super::auth::Claim;
@@ -31,11 +32,17 @@ pub(super) struct Shared {
     pub closed: watch::Sender<bool>,
     pub door: Arc<DoorState>,
     pub connections: Arc<AtomicU64>,
+    /// How to greet, if over TLS.
+    pub tls: Option<TlsAcceptor>,
 }
 
 impl Shared {
-    pub fn new(world: World) -> Self {
-        Self { world: Mutex::new(world), closed: watch::Sender::new(false), door: Arc::default(), connections: Arc::default() }
+    pub fn new(world: World, tls: Option<TlsAcceptor>) -> Self {
+        Self { tls, world: Mutex::new(world), closed: watch::Sender::new(false), door: Arc::default(), connections: Arc::default() }
+    }
+
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 
     /// The world. A test that panicked while it held the lock has said so already; the others go on.
@@ -49,7 +56,7 @@ impl Shared {
 /// Serves until the sender of `stop` sends or goes away.
 pub(super) async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>, stop: oneshot::Receiver<()>) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let door = Door::new(listener, shared.closed.subscribe(), Arc::clone(&shared.door), Arc::clone(&shared.connections))?;
+    let door = Door::new(listener, &shared)?;
     let router = Router::new()
         .route("/oauth_token.do", post(token))
         .route("/control/apply", post(apply))
@@ -72,7 +79,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 }
 
 async fn table(State(shared): State<Arc<Shared>>, ConnectInfo(peer): ConnectInfo<Peer>, http: HttpRequest) -> Response {
-    let mut request = request(http.method(), http.uri(), http.headers(), &peer);
+    let mut request = request(http.method(), http.uri(), http.headers(), &peer, shared.scheme());
     let gzip = accepts_gzip(http.headers());
     let Some(target) = target(http.uri().path()) else {
         let what = format!("{} {}", request.method, request.path);
@@ -93,7 +100,7 @@ async fn token(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let request = request(&method, &uri, &headers, &peer);
+    let request = request(&method, &uri, &headers, &peer, shared.scheme());
     let kind = text(&headers, "content-type").unwrap_or_default();
     // Anything but a form is read as a form without fields, and denied as such.
     let form = if kind.starts_with("application/x-www-form-urlencoded") {
@@ -125,15 +132,19 @@ async fn send(shared: &Shared, peer: &Peer, answer: Answer, number: u64, accepts
     packed.into_response()
 }
 
-fn request(method: &Method, uri: &Uri, headers: &HeaderMap, peer: &Peer) -> Request {
+fn request(method: &Method, uri: &Uri, headers: &HeaderMap, peer: &Peer, scheme: &str) -> Request {
     let host = text(headers, "host").unwrap_or_else(|| "127.0.0.1".to_owned());
     Request {
         method: method.to_string(),
         path: uri.path().to_owned(),
-        base_url: format!("http://{host}"),
-        url_length: format!("http://{host}{uri}").len(),
+        base_url: format!("{scheme}://{host}"),
+        url_length: format!("{scheme}://{host}{uri}").len(),
         pairs: pairs(uri.query().unwrap_or_default()),
-        claim: Claim { authorization: text(headers, "authorization"), api_key: text(headers, "x-sn-apikey") },
+        claim: Claim {
+            authorization: text(headers, "authorization"),
+            api_key: text(headers, "x-sn-apikey"),
+            certificate: peer.certificate(),
+        },
         cookie: text(headers, "cookie"),
         user_agent: text(headers, "user-agent"),
         accept: text(headers, "accept"),

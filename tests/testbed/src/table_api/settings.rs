@@ -83,6 +83,12 @@ pub struct Settings {
     pub token_uses: Option<u64>,
     /// The grant types that the instance's administrator has switched on.
     pub grants: Vec<String>,
+    /// Does the use of a refresh token end it and give another?
+    pub refresh_tokens_rotate: bool,
+    /// May each assertion be used once only?
+    pub jti_check: bool,
+    /// Wrong passwords in a row after which the user is locked out, for ever and with the right one too.
+    pub lock_after: Option<u32>,
     /// Form views for `sysparm_view`: table, view, fields.
     pub forms: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
@@ -107,7 +113,10 @@ impl Default for Settings {
             gzip: true,
             token_lifetime_seconds: 1800,
             token_uses: None,
-            grants: ["client_credentials", "password", "refresh_token"].map(str::to_owned).into(),
+            grants: ["client_credentials", "password", "refresh_token", super::jwt::GRANT].map(str::to_owned).into(),
+            refresh_tokens_rotate: false,
+            jti_check: true,
+            lock_after: None,
             forms: BTreeMap::new(),
         }
     }
@@ -123,6 +132,22 @@ pub struct Credentials {
     pub oauth: Option<(String, String)>,
     /// The key of `x-sn-apikey`.
     pub api_key: Option<String>,
+    /// Who may sign assertions, as the client of `oauth`.
+    pub jwt: Option<JwtSigner>,
+    /// The client certificate (PEM) that is mapped to a user. Over TLS only, and checked against its authority there.
+    pub certificate: Option<String>,
+}
+
+/// What the instance knows of a client that signs assertions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JwtSigner {
+    /// The public key, in PEM.
+    pub public_key: String,
+    /// The `kid` under which it is kept.
+    pub key_id: Option<String>,
+    /// The user, by the field that `sub` is looked up in.
+    pub user: String,
 }
 
 impl fmt::Debug for Credentials {
@@ -131,6 +156,8 @@ impl fmt::Debug for Credentials {
             .field("basic", &self.basic.is_some())
             .field("oauth", &self.oauth.is_some())
             .field("api_key", &self.api_key.is_some())
+            .field("jwt", &self.jwt.is_some())
+            .field("certificate", &self.certificate.is_some())
             .finish()
     }
 }

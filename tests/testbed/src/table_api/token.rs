@@ -26,7 +26,7 @@ impl World {
     }
 
     fn grant(&mut self, form: &[(String, String)], claim: &Claim) -> Answer {
-        let known = (&self.credentials, &self.settings);
+        let known = (&self.credentials, &self.settings, &mut self.lockout);
         match self.tokens.grant(form, claim, known, &self.clock, &mut self.random) {
             Grant::Given(body) => Answer::json(200, body),
             Grant::Denied(body) => Answer::json(401, body),

@@ -4,7 +4,7 @@
 //! that "after the third page, update this row" means exactly that.
 
 use super::allowance::Allowance;
-use super::auth::Tokens;
+use super::auth::{Lockout, Tokens};
 use super::clock::Clock;
 use super::data::Version;
 use super::database::Database;
@@ -21,6 +21,7 @@ pub(super) struct World {
     pub settings: Settings,
     pub credentials: Credentials,
     pub tokens: Tokens,
+    pub lockout: Lockout,
     pub allowance: Allowance,
     pub faults: Faults,
     pub log: Log,
@@ -36,6 +37,7 @@ impl World {
             settings,
             credentials,
             tokens: Tokens::default(),
+            lockout: Lockout::default(),
             allowance: Allowance::default(),
             faults: Faults::default(),
             log: Log::default(),
