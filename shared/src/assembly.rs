@@ -105,12 +105,13 @@ pub struct Assembly {
     resolver: Arc<Resolver>,
     host: Host,
     connected: Mutex<BTreeMap<String, (Connector, Tables)>>,
+    limiters: servicenow::Limiters,
 }
 
 impl Assembly {
     /// Contacts nothing yet.
     pub fn new(documents: Documents, resolver: Arc<Resolver>, host: Host) -> Self {
-        Self { documents, resolver, host, connected: Mutex::default() }
+        Self { documents, resolver, host, connected: Mutex::default(), limiters: servicenow::Limiters::default() }
     }
 
     /// The documents.
@@ -163,7 +164,7 @@ impl Assembly {
                 let settings = servicenow::keys::ServiceNow::read(&connector.values)
                     .map_err(|faults| Failure::new("Config.Invalid", Retry::Never, format!("{}: {faults}", connector.name)))?;
                 let rotation = Arc::new(ReadAgain { connector: connector.clone(), resolver: Arc::clone(&self.resolver) });
-                Ok(Connection::new(&connector.name, settings, self.host.clone(), rotation)?.tables())
+                Ok(Connection::new(&connector.name, settings, self.host.clone(), rotation, &self.limiters)?.tables())
             }
             other => Err(Failure::new(
                 "Config.NotBuilt",

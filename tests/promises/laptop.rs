@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tablesweep::assembly::{Assembly, SOURCES, Selection, Sinks};
+use tablesweep::assembly::{Assembly, Refused, SOURCES, Selection, Sinks};
 use tablesweep::config::load;
 use tablesweep::cursor::sqlite::SqliteStore;
 use tablesweep::cursor::{CursorStore, Item};
@@ -125,12 +125,22 @@ impl Laptop {
         self.sweep_into(&file, stop).await
     }
 
+    fn assembly(&self, host: &Host) -> Assembly {
+        let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
+        let resolver = Arc::new(secrets::resolver(&documents, host));
+        Assembly::new(documents, resolver, host.clone())
+    }
+
+    /// The connectors that cannot be swept at all.
+    pub async fn refused(&self) -> Vec<Refused> {
+        let file = ToOne(Arc::new(NdjsonSink::open(self.path("out.ndjson")).expect("a file")));
+        self.assembly(&Host::system()).jobs(&Selection::default(), &file).await.1
+    }
+
     /// One run into sinks of the test's own.
     pub async fn sweep_into(&self, sinks: &dyn Sinks, stop: watch::Receiver<bool>) -> Vec<TableReport> {
-        let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
         let host = Host::system();
-        let resolver = Arc::new(secrets::resolver(&documents, &host));
-        let assembly = Assembly::new(documents, resolver, host.clone());
+        let assembly = self.assembly(&host);
         let (jobs, refused) = assembly.jobs(&Selection::default(), sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
         let engine = Engine { host: host.clone(), store: self.store().await, bytes: ByteBudget::of_memory(self.memory) };

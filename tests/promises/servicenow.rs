@@ -4,3 +4,4 @@ mod faults;
 mod keys;
 mod records;
 mod rows;
+mod sign_in;

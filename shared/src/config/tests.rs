@@ -18,6 +18,7 @@ mod properties;
 mod reference;
 mod resolver;
 mod secrets;
+mod sign_in;
 mod sqlserver_keys;
 
 /// The sources that the tests load documents of.

@@ -222,6 +222,11 @@ impl<'a> Reader<'a> {
         self.values.text(key).map(str::to_owned)
     }
 
+    /// A text that the document itself gives, a default apart.
+    pub fn given(&mut self, key: &str) -> Option<String> {
+        if self.values.is_given(key) { self.optional(key) } else { None }
+    }
+
     /// A secret that may be absent.
     pub fn optional_secret(&mut self, key: &str) -> Option<SecretString> {
         self.optional(key).map(SecretString::from)

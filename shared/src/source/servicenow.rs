@@ -4,11 +4,12 @@
 //! keys      what documents say            planner   what to ask next, what an answer means; no I/O
 //! http      one request and its answer    range     the two query shapes, and the check of rows against them
 //! auth      signing in                    answer    the body: rows as slices, heads of rows
-//! session   the planner driven over http  hidden    rows that are counted and not shown
+//! transport connections, certificates     hidden    rows that are counted and not shown
+//! session   the planner driven over http
 //! ```
 //!
-//! [`Connection`] is an instance as this process talks to it: one login, one limiter, one connection pool, shared by
-//! the tables of a connector.
+//! [`Connection`] is an instance as one connector talks to it: one login and one connection pool, shared by its tables.
+//! Connectors of one instance share its [`Limiters`].
 
 mod answer;
 mod auth;
@@ -17,22 +18,22 @@ mod hidden;
 mod http;
 pub mod keys;
 mod limiter;
+mod pem;
 mod planner;
 mod position;
 mod range;
 mod session;
 mod time;
+mod transport;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use secrecy::ExposeSecret as _;
-
-pub use auth::{NoRotation, Rotation};
-use error::Error;
+pub use auth::{NoRotation, Rotation, SigningKey};
 use http::Instance;
-use keys::{Proxy, ServiceNow};
+use keys::ServiceNow;
+pub use limiter::Limiters;
 use planner::{At, Settings};
 use range::CursorFields;
 use session::Session;
@@ -56,9 +57,15 @@ impl Connection {
     /// Contacts nothing yet.
     ///
     /// # Errors
-    /// The HTTP client cannot be built: a proxy's address is wrong, or there are no root certificates.
-    pub fn new(connector: &str, settings: ServiceNow, host: Host, rotation: Arc<dyn Rotation>) -> Result<Self, Failure> {
-        let instance = Instance::new(host, &settings, rotation).map_err(|error| error.of(connector, "*", "all"))?;
+    /// A store of certificates cannot be used, a proxy's address is wrong, or there are no root certificates.
+    pub fn new(
+        connector: &str,
+        settings: ServiceNow,
+        host: Host,
+        rotation: Arc<dyn Rotation>,
+        limiters: &Limiters,
+    ) -> Result<Self, Failure> {
+        let instance = Instance::new(host, &settings, rotation, limiters).map_err(|error| error.of(connector, "*", "all"))?;
         Ok(Self { connector: connector.to_owned(), settings: Arc::new(settings), instance: Arc::new(instance) })
     }
 
@@ -166,13 +173,4 @@ impl SnowTable {
             ),
         )
     }
-}
-
-/// The proxy for all requests.
-fn proxy(settings: &Proxy) -> Result<reqwest::Proxy, Error> {
-    let proxy = reqwest::Proxy::all(settings.url.clone()).map_err(|error| Error::NoAnswer { detail: http::describe(&error) })?;
-    Ok(match (&settings.username, &settings.password) {
-        (Some(user), password) => proxy.basic_auth(user, password.as_ref().map_or("", |password| password.expose_secret())),
-        (None, _) => proxy,
-    })
 }

@@ -38,7 +38,7 @@ impl<'f> Draft<'f> {
                 Content::Invalid
             }
         };
-        if matches!((&content, key.kind), (Content::Secret(_), Kind::Password)) {
+        if matches!((&content, key.kind), (Content::Secret(_), Kind::Password | Kind::Shaped(_))) {
             let advice = "is written in the document; a placeholder such as ${secretsmanager:name:key} keeps it out";
             self.faults.warn(self.values.fault_of_file(advice).at(name));
         }

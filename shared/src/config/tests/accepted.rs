@@ -5,7 +5,7 @@ use secrecy::ExposeSecret;
 
 use super::{Dir, KINDS};
 use crate::config::{Format, Resolver, load};
-use crate::source::servicenow::keys::{Auth, DisplayValue, SchemaMode, ServiceNow};
+use crate::source::servicenow::keys::{Auth, DisplayValue, Grant, SchemaMode, ServiceNow};
 
 /// The example of the connector that this source stands in for, as its users have it.
 const EXAMPLE: &str = r#"{
@@ -69,9 +69,10 @@ async fn the_typed_settings_hold_what_the_example_says_and_the_defaults_of_the_r
     let settings = ServiceNow::read(&connector.values).unwrap();
 
     assert_eq!(settings.host, "acme.service-now.com");
-    let Auth::ClientCredentials { client } = &settings.auth else { panic!("{:?}", settings.auth) };
-    assert_eq!(client.id, "me");
-    assert_eq!(client.secret.expose_secret(), "s3cret");
+    let Auth::Oauth(client) = &settings.auth else { panic!("{:?}", settings.auth) };
+    assert!(matches!(client.grant, Grant::ClientCredentials));
+    assert_eq!(client.client_id, "me");
+    assert_eq!(client.client_secret.as_ref().unwrap().expose_secret(), "s3cret");
     assert_eq!(client.token_url.as_str(), "https://acme.service-now.com/oauth_token.do");
     assert_eq!(settings.schema_mode, SchemaMode::Strings);
     assert_eq!(settings.overlap, Duration::from_secs(2));

@@ -135,7 +135,7 @@ impl Reading {
         if let Some(error) = parsed.error {
             return Err(match error.is_cancelled() {
                 true => Error::Cancelled { limit, detail: error.text() },
-                false => Error::Unable { status: 200, detail: error.text() },
+                false => Error::Unable { status: 200, detail: error.text(), wait_seconds: None },
             });
         }
         let raw =

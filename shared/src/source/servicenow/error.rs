@@ -4,18 +4,28 @@
 //! texts never hold credentials: requests are named by table and query, and bodies are quoted only as far as the
 //! instance's own error message goes.
 
+use url::Url;
+
+use super::auth::NoToken;
 use crate::failure::{Failure, Retry};
 
 /// A failure of one request, or of what it answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
-    #[error(
-        "the instance refused the login (401: {detail}). Check user, password and their placeholders; a locked or SSO-only account looks the same"
-    )]
-    Unauthorized { detail: String },
+    #[error("the instance refused the login (401: {detail}). {advice}")]
+    Unauthorized { detail: String, advice: &'static str },
 
-    #[error("no OAuth token from {url}: {detail}. Check client id and secret, and that the grant type is enabled on the instance")]
-    NoToken { url: String, detail: String, transient: bool },
+    #[error("no OAuth token from {url}: {reason}")]
+    NoToken { url: String, reason: NoToken },
+
+    #[error("{key} ({path}): the file {problem}")]
+    Store { key: String, path: String, problem: String },
+
+    #[error("no trusted connection: {detail}")]
+    Tls { detail: String },
+
+    #[error("the proxy refused the connection (407: {detail}). Check snow.http.proxy.username and snow.http.proxy.password")]
+    ProxyDenied { detail: String },
 
     #[error(
         "access denied (403: {detail}). Give the integration user read access to the table and its cursor fields: REST API, table, field and query_range ACLs"
@@ -35,7 +45,7 @@ pub(super) enum Error {
     RateLimited { rule: String, wait_seconds: Option<u64> },
 
     #[error("the instance answered {status} ({detail}) again and again. The next tick tries again")]
-    Unable { status: u16, detail: String },
+    Unable { status: u16, detail: String, wait_seconds: Option<u64> },
 
     #[error("no answer from the instance: {detail}. The next tick tries again")]
     NoAnswer { detail: String },
@@ -48,10 +58,8 @@ pub(super) enum Error {
     )]
     NotData { content_type: String, title: String },
 
-    #[error(
-        "the instance redirects to {to}: snow.url is not the address of the instance, or it asks for a login. Redirects to other hosts are not followed"
-    )]
-    Redirected { to: String },
+    #[error("the instance redirects to {to}, which is not followed. {advice}")]
+    Redirected { to: String, advice: &'static str },
 
     #[error("the answer is not complete JSON ({detail}). Nothing of it was used")]
     Malformed { detail: String },
@@ -105,10 +113,59 @@ pub(super) enum Remedy {
 }
 
 impl Error {
+    /// A redirect of a request to `asked`.
+    pub(super) fn redirected(asked: &Url, location: &str) -> Self {
+        let target = asked.join(location).ok().filter(|_| !location.is_empty());
+        let advice = match &target {
+            None => "The answer does not say where to",
+            Some(target) if target.host_str() != asked.host_str() => {
+                "snow.url is not the address of the instance, or the instance asks for a login: credentials are sent to no other host"
+            }
+            Some(target) if target.scheme() != asked.scheme() => "Give snow.url with https",
+            Some(_) => "The instance asks API users for a login, or something in front of it does",
+        };
+        let shown = target.map(|mut target| {
+            // Credentials in an address have no place in a message.
+            let cleared = target.set_username("").and_then(|()| target.set_password(None));
+            cleared.map_or_else(|()| "another address".to_owned(), |()| super::http::without_query(target.as_str()))
+        });
+        Self::Redirected { to: shown.unwrap_or_else(|| "nowhere".to_owned()), advice }
+    }
+
+    /// Whether a credential was refused. Sent again as it is, it may lock an account: of the user, or at the proxy.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Unauthorized { .. } | Self::ProxyDenied { .. } | Self::NoToken { reason: NoToken::Denied { .. }, .. })
+    }
+
+    /// Whether the token endpoint alone gave no answer.
+    pub(super) fn is_transient_token(&self) -> bool {
+        matches!(self, Self::NoToken { reason, .. } if reason.is_transient())
+    }
+
+    /// The wait in seconds that the instance asks for.
+    pub(super) fn asked_wait(&self) -> Option<u64> {
+        match self {
+            Self::RateLimited { wait_seconds, .. } | Self::Unable { wait_seconds, .. } => *wait_seconds,
+            Self::NoToken { reason: NoToken::Limited { wait_seconds } | NoToken::Unable { wait_seconds, .. }, .. } => *wait_seconds,
+            _ => None,
+        }
+    }
+
     /// The stable code.
     pub(super) fn code(&self) -> &'static str {
         match self {
-            Self::Unauthorized { .. } | Self::NoToken { .. } => "Source.Unauthorized",
+            Self::Unauthorized { .. } => "Source.Unauthorized",
+            Self::NoToken { reason, .. } => match reason {
+                NoToken::Denied { .. } | NoToken::Unsigned { .. } => "Source.Unauthorized",
+                NoToken::Limited { .. } => "Source.RateLimited",
+                NoToken::Unable { .. } | NoToken::NoAnswer { .. } => "Source.Unavailable",
+                NoToken::Page { .. } => "Source.NotData",
+                NoToken::Redirected { .. } => "Source.Redirected",
+                NoToken::NoEndpoint { .. } | NoToken::NotAToken { .. } => "Source.NoTokenEndpoint",
+            },
+            Self::Store { .. } => "Source.CertificateStore",
+            Self::Tls { .. } => "Source.Tls",
+            Self::ProxyDenied { .. } => "Source.ProxyDenied",
             Self::Forbidden { .. } => "Source.Forbidden",
             Self::TableMissing { .. } => "Source.TableMissing",
             Self::Refused { .. } => "Source.Refused",
@@ -133,7 +190,8 @@ impl Error {
     pub(super) fn remedy(&self) -> Remedy {
         match self {
             Self::Unable { .. } | Self::NoAnswer { .. } | Self::Queued | Self::NotData { .. } | Self::Malformed { .. } => Remedy::Again,
-            Self::RateLimited { .. } | Self::NoToken { transient: true, .. } => Remedy::Again,
+            Self::RateLimited { .. } => Remedy::Again,
+            Self::NoToken { reason, .. } if reason.is_transient() => Remedy::Again,
             Self::Cancelled { .. } | Self::TooLarge { .. } | Self::TimedOut { .. } | Self::Squeezed { .. } => Remedy::Smaller,
             _ => Remedy::None,
         }
@@ -154,7 +212,7 @@ impl Error {
     pub(super) fn of(&self, connector: &str, alias: &str, table: &str) -> Failure {
         let failure = Failure::new(self.code(), self.retry(), format!("{connector}/{alias} (table {table}): {self}"));
         match self {
-            Self::Unauthorized { .. } | Self::NoToken { .. } => failure.of_instance(),
+            error if error.is_refusal() => failure.of_instance(),
             _ => failure,
         }
     }

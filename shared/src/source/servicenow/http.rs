@@ -11,25 +11,23 @@ use std::io::Write as _;
 use url::Url;
 
 use super::answer::{ErrorBody, Reading, Rows};
-use super::auth::{Login, Rotation};
+use super::auth::{Login, Rotation, SignIn};
 use super::error::{Error, Remedy};
 use super::keys::{Retry, ServiceNow};
-use super::limiter::Limiter;
+use super::limiter::{Limiter, Limiters};
+use super::transport::{Transport, describe};
 use crate::host::Host;
 use crate::source::Spent;
 use crate::sweep::{Admission, Allowance};
-
-/// An idle connection is not used again after this long: a frozen process does not notice that it was closed.
-const POOL_IDLE: Duration = Duration::from_secs(40);
 
 /// An instance as this process talks to it.
 #[derive(Debug)]
 pub(super) struct Instance {
     host: Host,
     url: Url,
-    http: reqwest::Client,
+    transport: Transport,
     login: Login,
-    limiter: Arc<Limiter>,
+    limiter: Limiter,
     retry: Retry,
     request_timeout: Duration,
     max_response_bytes: u64,
@@ -66,23 +64,14 @@ pub(super) struct Call<'a> {
 }
 
 impl Instance {
-    pub(super) fn new(host: Host, settings: &ServiceNow, rotation: Arc<dyn Rotation>) -> Result<Self, Error> {
-        let agent = settings.http.user_agent.clone().unwrap_or_else(|| concat!("tablesweep/", env!("CARGO_PKG_VERSION")).to_owned());
-        let mut builder = reqwest::Client::builder()
-            .user_agent(agent)
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(settings.http.connect_timeout)
-            .pool_idle_timeout(POOL_IDLE);
-        if let Some(proxy) = &settings.http.proxy {
-            builder = builder.proxy(super::proxy(proxy)?);
-        }
-        let http = builder.build().map_err(|error| Error::NoAnswer { detail: describe(&error) })?;
+    pub(super) fn new(host: Host, settings: &ServiceNow, rotation: Arc<dyn Rotation>, limiters: &Limiters) -> Result<Self, Error> {
+        let transport = Transport::new(settings)?;
         Ok(Self {
-            login: Login::new(host.clone(), http.clone(), settings.auth.clone(), rotation),
+            login: Login::new(host.clone(), transport.clone(), settings.auth.clone(), rotation),
             host,
             url: settings.url.clone(),
-            http,
-            limiter: Limiter::new(settings.http.max_concurrent_requests, settings.http.adaptive_throttling),
+            transport,
+            limiter: limiters.share(&settings.host, settings.http.max_concurrent_requests, settings.http.adaptive_throttling),
             retry: settings.retry,
             request_timeout: settings.http.request_timeout,
             max_response_bytes: settings.http.max_response_bytes as u64,
@@ -120,8 +109,8 @@ impl Instance {
 
     /// The wait before the next try: what the instance asks for, else a random part of a doubling bound.
     fn wait(&self, error: &Error, attempt: u32) -> Duration {
-        if let Error::RateLimited { wait_seconds: Some(seconds), .. } = error {
-            return Duration::from_secs(*seconds);
+        if let Some(seconds) = error.asked_wait() {
+            return Duration::from_secs(seconds);
         }
         let bound = self.retry.initial_backoff.saturating_mul(1 << (attempt - 1).min(20)).min(self.retry.max_backoff);
         Duration::from_millis(self.host.jitter(u64::try_from(bound.as_millis()).unwrap_or(u64::MAX)))
@@ -130,14 +119,14 @@ impl Instance {
     /// One try, and a second one with a renewed login if the first is refused.
     async fn attempt(&self, url: &Url, call: &mut Call<'_>) -> Result<Fetched, Error> {
         let _turn = self.limiter.turn().await;
-        let (credential, generation) = self.login.credential(call.allowance.timeout(self.request_timeout)).await?;
-        match self.send(url, &credential, call).await {
+        let mut sign_in = self.sign_in(call.allowance).await?;
+        match self.send(url, &mut sign_in, call).await {
             Err(refusal @ Error::Unauthorized { .. }) => {
-                self.login.refused(generation, refusal).await?;
-                let (renewed, _) = self.login.credential(call.allowance.timeout(self.request_timeout)).await?;
-                let again = self.send(url, &renewed, call).await;
+                self.login.refused(sign_in, refusal).await?;
+                let mut renewed = self.sign_in(call.allowance).await?;
+                let again = self.send(url, &mut renewed, call).await;
                 if let Err(refusal @ Error::Unauthorized { .. }) = &again {
-                    self.login.refused_again(refusal).await;
+                    self.login.refused_again(renewed, refusal).await;
                 }
                 again
             }
@@ -145,14 +134,22 @@ impl Instance {
         }
     }
 
-    async fn send(&self, url: &Url, credential: &super::auth::Credential, call: &mut Call<'_>) -> Result<Fetched, Error> {
+    /// The credential for a request. A token's fetch has a request's time, and no more than is left.
+    async fn sign_in(&self, allowance: &Allowance) -> Result<SignIn, Error> {
+        let sign_in = self.login.credential(|| allowance.timeout(self.request_timeout)).await;
+        sign_in.map_err(|error| {
+            if error.is_transient_token() && allowance.timeout(self.request_timeout).is_zero() { Error::BudgetSpent } else { error }
+        })
+    }
+
+    async fn send(&self, url: &Url, sign_in: &mut SignIn, call: &mut Call<'_>) -> Result<Fetched, Error> {
         let timeout = call.allowance.timeout(self.request_timeout);
         if timeout.is_zero() {
             return Err(Error::BudgetSpent);
         }
         let cut_by_budget = timeout < self.request_timeout;
         call.spent.requests += 1;
-        let work = self.exchange(url, credential, call);
+        let work = self.exchange(url, sign_in, call);
         match tokio::time::timeout(timeout, work).await {
             Ok(done) => done,
             Err(_) if cut_by_budget => Err(Error::BudgetSpent),
@@ -160,10 +157,14 @@ impl Instance {
         }
     }
 
-    async fn exchange(&self, url: &Url, credential: &super::auth::Credential, call: &mut Call<'_>) -> Result<Fetched, Error> {
-        let request = self.http.get(url.clone()).header(ACCEPT, "application/json").header(ACCEPT_ENCODING, "gzip");
+    async fn exchange(&self, url: &Url, sign_in: &mut SignIn, call: &mut Call<'_>) -> Result<Fetched, Error> {
+        let request = self.transport.client.get(url.clone()).header(ACCEPT, "application/json").header(ACCEPT_ENCODING, "gzip");
+        let request = sign_in.credential.apply(request).map_err(|_| Error::Unauthorized {
+            detail: "the key was not sent: it holds a character that no header may hold".to_owned(),
+            advice: sign_in.credential.advice(),
+        })?;
         let (sent_ms, begun) = (self.host.now_ms(), self.host.monotonic());
-        let answer = credential.apply(request).send().await.map_err(|error| Error::NoAnswer { detail: describe(&error) })?;
+        let answer = request.send().await.map_err(|error| self.transport.failure(&error, url))?;
         let elapsed = self.host.monotonic().saturating_sub(begun);
         let (status, headers) = (answer.status(), answer.headers().clone());
         if status == StatusCode::TOO_MANY_REQUESTS {
@@ -171,9 +172,12 @@ impl Instance {
         } else {
             self.limiter.answered();
         }
+        if status != StatusCode::UNAUTHORIZED {
+            self.login.accepted(sign_in);
+        }
         let body = self.body(answer, &headers, call).await?;
         let took = self.host.monotonic().saturating_sub(begun);
-        refuse(status, &headers, &body, url)?;
+        refuse(status, &headers, &body, url).map_err(|error| signed(error, sign_in))?;
         // Read here, so that a body that cannot be read is asked for again like one that did not come.
         let rows = call.reading.map(|reading| reading.rows(&body, call.limit)).transpose()?.unwrap_or_default();
         let size = body.len() as u64;
@@ -224,6 +228,16 @@ impl Instance {
     }
 }
 
+/// A refused login, with what to check for the credential that was sent.
+fn signed(error: Error, sign_in: &SignIn) -> Error {
+    match error {
+        Error::Unauthorized { detail, .. } => {
+            Error::Unauthorized { detail: sign_in.credential.redacted(&detail), advice: sign_in.credential.advice() }
+        }
+        other => other,
+    }
+}
+
 /// Whether an answer holds rows; what it means if not.
 fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Result<(), Error> {
     let content_type = header(headers, CONTENT_TYPE.as_str()).unwrap_or_default().to_owned();
@@ -233,26 +247,36 @@ fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Re
         return Ok(());
     }
     let said = ErrorBody::find(body).text();
+    let wait_seconds = header(headers, RETRY_AFTER.as_str()).and_then(|text| retry_after(text, headers));
     Err(match code {
         200 => Error::NotData { content_type, title: title(body) },
         202 => Error::Queued,
-        300..=399 => Error::Redirected { to: header(headers, LOCATION.as_str()).map_or_else(|| "nowhere".to_owned(), without_query) },
-        401 => Error::Unauthorized { detail: said },
+        300..=399 => Error::redirected(url, header(headers, LOCATION.as_str()).unwrap_or_default()),
+        401 if headers.contains_key("x-mfa_token") => {
+            Error::Unauthorized { detail: format!("{said}; the instance asks for a second factor (MFA)"), advice: "" }
+        }
+        401 => Error::Unauthorized { detail: said, advice: "" },
+        407 => Error::ProxyDenied { detail: title_or(is_html, body, &said) },
         403 => Error::Forbidden { detail: said },
         400 if said.contains("Invalid table") => Error::TableMissing { status: code, detail: said },
         404 => Error::TableMissing { status: code, detail: said },
         400 | 414 | 431 if code != 400 || (is_html && mentions_length(body)) => {
             Error::UrlTooLong { status: code, length: url.as_str().len() }
         }
-        408 | 425 | 499 => Error::Unable { status: code, detail: said },
+        408 | 425 | 499 => Error::Unable { status: code, detail: said, wait_seconds },
         429 => Error::RateLimited {
             rule: header(headers, "x-ratelimit-rule").map(|rule| format!(", rule {rule}")).unwrap_or_default(),
-            wait_seconds: header(headers, RETRY_AFTER.as_str()).and_then(|text| retry_after(text, headers)),
+            wait_seconds,
         },
         500..=599 if is_html => Error::NotData { content_type, title: format!("{code} {}", title(body)) },
-        500..=599 => Error::Unable { status: code, detail: said },
-        _ => Error::Refused { status: code, detail: said },
+        500..=599 => Error::Unable { status: code, detail: said, wait_seconds },
+        _ => Error::Refused { status: code, detail: title_or(is_html, body, &said) },
     })
+}
+
+/// What an answer says: a page by its title, anything else in the instance's own words.
+fn title_or(is_html: bool, body: &[u8], said: &str) -> String {
+    if is_html { title(body) } else { said.to_owned() }
 }
 
 fn mentions_length(body: &[u8]) -> bool {
@@ -260,12 +284,12 @@ fn mentions_length(body: &[u8]) -> bool {
     text.contains("too large") || text.contains("too long")
 }
 
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(super) fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// Seconds to wait: given as such, or as a date by the clock of whoever answered.
-fn retry_after(text: &str, headers: &HeaderMap) -> Option<u64> {
+pub(super) fn retry_after(text: &str, headers: &HeaderMap) -> Option<u64> {
     if let Ok(seconds) = text.trim().parse() {
         return Some(seconds);
     }
@@ -273,42 +297,23 @@ fn retry_after(text: &str, headers: &HeaderMap) -> Option<u64> {
     u64::try_from(epoch_seconds(text.trim())?.saturating_sub(now)).ok()
 }
 
-fn epoch_seconds(date: &str) -> Option<i64> {
+pub(super) fn epoch_seconds(date: &str) -> Option<i64> {
     let time = httpdate::parse_http_date(date).ok()?;
     let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_secs()).ok()
 }
 
 /// An address without what may hold a secret.
-fn without_query(address: &str) -> String {
+pub(super) fn without_query(address: &str) -> String {
     address.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
 /// What a page for people calls itself.
-fn title(body: &[u8]) -> String {
+pub(super) fn title(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4096)]);
     let lower = text.to_ascii_lowercase();
     let found = lower.find("<title>").and_then(|start| lower[start..].find("</title>").map(|end| &text[start + 7..start + end]));
     found.map_or_else(|| "no title".to_owned(), |title| title.trim().chars().take(80).collect())
-}
-
-/// A transport error and its causes, without the address: that may hold what nobody should read.
-pub(super) fn describe(error: &reqwest::Error) -> String {
-    use std::error::Error as _;
-    let kind = match error {
-        error if error.is_timeout() => "timed out",
-        error if error.is_connect() => "cannot connect",
-        error if error.is_body() || error.is_decode() => "the connection ended early",
-        _ => "the connection failed",
-    };
-    let mut text = kind.to_owned();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 
 use crate::config::{Env, Faults, Key, Kind, NotYet, Shape, SourceKind, Values};
 
+mod connection;
 mod query;
 mod settings;
 
+pub use connection::{Assertion, Auth, Grant, Http, Oauth, Proxy, Retry, Store, Tls};
 pub use query::normalised_query;
-pub use settings::{
-    Auth, BadRow, DisplayValue, Http, OauthClient, Proxy, Retry, SchemaEvolution, SchemaMode, ServiceNow, Store, Table, Tls,
-};
+pub use settings::{BadRow, DisplayValue, SchemaEvolution, SchemaMode, ServiceNow, Table};
 
 /// The source's registration.
 pub static SOURCE: SourceKind = SourceKind {
@@ -94,21 +94,55 @@ static KEYS: &[Key] = &[
     Key::new("snow.url", Kind::Url, "The instance. Its host, in lower case, is the instance's identity in cursors and headers.").required(),
     Key::new("snow.tables", Kind::Aliases, "The aliases of the tables, each with its own keys below.").required().structural(),
     // Authentication
-    Key::new("snow.auth.type", Kind::Choice(&["basic", "oauth2"]), "How to sign in.").or("basic"),
+    Key::new(
+        "snow.auth.type",
+        Kind::Choice(&["basic", "oauth2", "api_key", "certificate"]),
+        "How to sign in. A client certificate (snow.tls.keystore.*) may go with each of them; `certificate` is that alone.",
+    )
+    .or("basic"),
     Key::new("snow.auth.username", Kind::Text, "The user, for `basic` and for the grant `password`."),
     Key::new("snow.auth.password", Kind::Password, "The user's password."),
-    Key::new("snow.oauth.grant.type", Kind::Choice(&["client_credentials", "password"]), "The grant, for `oauth2`.")
-        .or("client_credentials")
-        .not_yet(&[NotYet { values: Some(&["password"]), what: "the grant `password`" }]),
+    Key::new("snow.auth.api.key", Kind::Shaped(&connection::API_KEY), "The key for `api_key`, sent as x-sn-apikey.").sensitive(),
+    Key::new(
+        "snow.oauth.grant.type",
+        Kind::Choice(&["client_credentials", "password", "refresh_token", "jwt_bearer"]),
+        "The grant, for `oauth2`.",
+    )
+    .or("client_credentials"),
     Key::new("snow.oauth.client.id", Kind::Text, "The OAuth client."),
-    Key::new("snow.oauth.client.secret", Kind::Password, "The OAuth client's secret."),
+    Key::new("snow.oauth.client.secret", Kind::Password, "The OAuth client's secret; `jwt_bearer` may do without."),
     Key::new("snow.oauth.scope", Kind::Text, "The scope to ask for."),
     Key::new("snow.oauth.token.url", Kind::Endpoint, "Where tokens are issued; by default /oauth_token.do of the instance."),
+    Key::new(
+        "snow.oauth.refresh.token",
+        Kind::Password,
+        "The refresh token, for `refresh_token`. One that the instance gives in exchange is used from then on, by this process only.",
+    ),
+    Key::new(
+        "snow.oauth.jwt.private.key",
+        Kind::Shaped(&connection::SIGNING_KEY),
+        "The key that signs (RS256), for `jwt_bearer`; the text itself, so from a placeholder.",
+    )
+    .sensitive(),
+    Key::new("snow.oauth.jwt.key.id", Kind::Text, "The `kid` under which the instance knows the key's certificate."),
+    Key::new(
+        "snow.oauth.jwt.subject",
+        Kind::Text,
+        "`sub`: the user, by the field that the instance maps it to, such as the e-mail address.",
+    ),
+    Key::new("snow.oauth.jwt.issuer", Kind::Text, "`iss`; by default the client's id."),
+    Key::new("snow.oauth.jwt.audience", Kind::Text, "`aud`; by default the client's id, as instances expect it."),
+    Key::new("snow.oauth.jwt.lifetime.seconds", Kind::Integer { min: 30, max: 3600, unit: "s" }, "How long an assertion is valid.")
+        .or("300"),
     // Connection
     Key::new("snow.http.max.concurrent.requests", count(1, 1000), "The most requests at a time, over all tables of a process.").or("8"),
     Key::new("snow.http.connect.timeout.ms", millis(1), "The longest wait for a connection.").or("10000"),
     Key::new("snow.http.request.timeout.ms", millis(1), "The longest wait for an answer, body included.").or("60000"),
-    Key::new("snow.http.proxy.url", Kind::Url, "The proxy to go through."),
+    Key::new(
+        "snow.http.proxy.url",
+        Kind::Url,
+        "The proxy to go through, for tokens too. Without it requests go straight: variables such as HTTPS_PROXY are not looked at.",
+    ),
     Key::new("snow.http.proxy.username", Kind::Text, "The user at the proxy."),
     Key::new("snow.http.proxy.password", Kind::Password, "The password at the proxy."),
     Key::new(
@@ -117,7 +151,11 @@ static KEYS: &[Key] = &[
         "The largest answer, after decompression; a larger page is asked again smaller.",
     )
     .or("67108864"),
-    Key::new("snow.http.user.agent", Kind::Text, "The User-Agent header; by default this program and its version."),
+    Key::new(
+        "snow.http.user.agent",
+        Kind::Shaped(&connection::USER_AGENT),
+        "The User-Agent header; by default this program and its version.",
+    ),
     Key::new("snow.http.adaptive.throttling", Kind::Boolean, "Whether a 429 halves the number of concurrent requests for a while.")
         .or("true"),
     Key::new("snow.retry.max.attempts", count(1, 100), "The most attempts at one request.").or("5"),
@@ -125,14 +163,25 @@ static KEYS: &[Key] = &[
     Key::new("snow.retry.initial.backoff.ms", millis(1), "The first wait; each further one may be twice as long, and all are jittered.")
         .or("500"),
     Key::new("snow.retry.max.backoff.ms", millis(1), "The longest wait that is not the instance's own Retry-After.").or("30000"),
-    Key::new("snow.tls.truststore.path", Kind::Path, "Certificates to trust besides the public ones.")
-        .not_yet(&[NotYet { values: None, what: "a trust store of its own" }]),
+    Key::new(
+        "snow.tls.truststore.path",
+        Kind::Path,
+        "Certificates of the authorities to trust, instead of the system's. PEM or PKCS12; JKS is refused with the command that converts it.",
+    ),
     Key::new("snow.tls.truststore.password", Kind::Password, "The trust store's password."),
-    Key::new("snow.tls.truststore.type", STORES, "The trust store's type.").or("JKS"),
-    Key::new("snow.tls.keystore.path", Kind::Path, "The client certificate with its key.")
-        .not_yet(&[NotYet { values: None, what: "a client certificate" }]),
-    Key::new("snow.tls.keystore.password", Kind::Password, "The key store's password."),
-    Key::new("snow.tls.keystore.type", STORES, "The key store's type.").or("JKS"),
+    Key::new(
+        "snow.tls.truststore.type",
+        STORES,
+        "Accepted for compatibility: the file's content says what it is. A type that contradicts it (PEM or not) is an error.",
+    )
+    .or("JKS"),
+    Key::new(
+        "snow.tls.keystore.path",
+        Kind::Path,
+        "The client certificate with its chain and its key. PEM or PKCS12; JKS is refused with the command that converts it.",
+    ),
+    Key::new("snow.tls.keystore.password", Kind::Password, "The key store's password, or that of an encrypted key in PEM."),
+    Key::new("snow.tls.keystore.type", STORES, "As the trust store's.").or("JKS"),
     // The sweep
     Key::new("snow.source.schema.mode", Kind::Choice(&["schemaless", "strings", "typed"]), "The shape of record values.")
         .or("schemaless")
@@ -208,7 +257,7 @@ fn of(alias: &str, setting: &str) -> String {
 }
 
 fn check(values: &Values, _env: Env<'_>, faults: &mut Faults) {
-    check_connection(values, faults);
+    connection::check(values, faults);
     if values.choice("snow.source.schema.mode") == Some("typed") && values.text("snow.source.typed.fields") == Some("") {
         faults.push(values.fault("snow.source.typed.fields", "is required when snow.source.schema.mode is typed"));
     }
@@ -216,44 +265,6 @@ fn check(values: &Values, _env: Env<'_>, faults: &mut Faults) {
         check_fields(values, alias, faults);
     }
     check_doubles(values, faults);
-}
-
-fn check_connection(values: &Values, faults: &mut Faults) {
-    if values.text("snow.url").is_some_and(|url| url.starts_with("http:")) {
-        let message = "is http: rows and credentials cross the network in clear; use https unless this is a test";
-        faults.warn(values.fault("snow.url", message));
-    }
-    let mut require = |keys: &[&str], by: &str| {
-        for key in keys.iter().filter(|key| !values.is_set(key)) {
-            faults.push(values.fault(key, format!("is required by {by}")));
-        }
-    };
-    match (values.choice("snow.auth.type"), values.choice("snow.oauth.grant.type")) {
-        (Some("basic"), _) => require(&["snow.auth.username", "snow.auth.password"], "snow.auth.type=basic"),
-        (Some("oauth2"), grant) => {
-            require(&["snow.oauth.client.id", "snow.oauth.client.secret"], "snow.auth.type=oauth2");
-            if grant == Some("password") {
-                require(&["snow.auth.username", "snow.auth.password"], "snow.oauth.grant.type=password");
-            }
-        }
-        _ => {}
-    }
-    for (given, needed) in [
-        ("snow.http.proxy.username", "snow.http.proxy.url"),
-        ("snow.http.proxy.password", "snow.http.proxy.username"),
-        ("snow.tls.truststore.password", "snow.tls.truststore.path"),
-        ("snow.tls.keystore.password", "snow.tls.keystore.path"),
-    ] {
-        if values.is_set(given) {
-            require(&[needed], given);
-        }
-    }
-    let (first, longest) = ("snow.retry.initial.backoff.ms", "snow.retry.max.backoff.ms");
-    if let (Some(low), Some(high)) = (values.integer(first), values.integer(longest))
-        && low > high
-    {
-        faults.push(values.fault(first, format!("is {low} and so above {longest}, which is {high}")));
-    }
 }
 
 /// A projection without the cursor's fields would yield rows that nothing can resume from.

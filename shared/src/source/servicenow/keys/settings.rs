@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use secrecy::SecretString;
 use url::Url;
 
+use super::connection::{Auth, Http, Retry, Tls};
 use super::{normalised_query, of};
 use crate::config::{Faults, Reader, Values};
 
@@ -46,108 +46,6 @@ pub struct ServiceNow {
     pub dedup_window_records: usize,
     /// The tables in the order of their aliases.
     pub tables: Vec<Table>,
-}
-
-/// How to sign in.
-#[derive(Clone, Debug)]
-pub enum Auth {
-    /// A user and a password with every request.
-    Basic {
-        /// The user.
-        username: String,
-        /// The password.
-        password: SecretString,
-    },
-    /// A token for the client itself.
-    ClientCredentials {
-        /// The OAuth client.
-        client: OauthClient,
-    },
-    /// A token for a user, by the user's password.
-    PasswordGrant {
-        /// The OAuth client.
-        client: OauthClient,
-        /// The user.
-        username: String,
-        /// The password.
-        password: SecretString,
-    },
-}
-
-/// An OAuth client and where it gets tokens.
-#[derive(Clone, Debug)]
-pub struct OauthClient {
-    /// The client's id.
-    pub id: String,
-    /// The client's secret.
-    pub secret: SecretString,
-    /// The scope to ask for.
-    pub scope: Option<String>,
-    /// Where tokens are issued.
-    pub token_url: Url,
-}
-
-/// How to talk HTTP.
-#[derive(Clone, Debug)]
-pub struct Http {
-    /// The most requests at a time.
-    pub max_concurrent_requests: usize,
-    /// The longest wait for a connection.
-    pub connect_timeout: Duration,
-    /// The longest wait for an answer.
-    pub request_timeout: Duration,
-    /// The proxy to go through.
-    pub proxy: Option<Proxy>,
-    /// The largest answer in bytes, after decompression.
-    pub max_response_bytes: usize,
-    /// The User-Agent header, unless it is this program's own.
-    pub user_agent: Option<String>,
-    /// Whether a 429 lowers the number of concurrent requests.
-    pub adaptive_throttling: bool,
-}
-
-/// A proxy, and who signs in there.
-#[derive(Clone, Debug)]
-pub struct Proxy {
-    /// Its address.
-    pub url: Url,
-    /// The user.
-    pub username: Option<String>,
-    /// The password.
-    pub password: Option<SecretString>,
-}
-
-/// How often to try again, and how long to wait in between.
-#[derive(Clone, Copy, Debug)]
-pub struct Retry {
-    /// The most attempts at one request.
-    pub max_attempts: u32,
-    /// The longest time for all of them.
-    pub max_elapsed: Duration,
-    /// The first wait.
-    pub initial_backoff: Duration,
-    /// The longest wait.
-    pub max_backoff: Duration,
-}
-
-/// Certificates beyond the public ones.
-#[derive(Clone, Debug, Default)]
-pub struct Tls {
-    /// Whom to trust.
-    pub truststore: Option<Store>,
-    /// Who we are.
-    pub keystore: Option<Store>,
-}
-
-/// A file of certificates.
-#[derive(Clone, Debug)]
-pub struct Store {
-    /// The file.
-    pub path: String,
-    /// Its password.
-    pub password: Option<SecretString>,
-    /// Its type: JKS, PKCS12 or PEM.
-    pub format: String,
 }
 
 /// The shape of record values.
@@ -256,15 +154,10 @@ impl ServiceNow {
         let url = reader.url("snow.url");
         let settings = ServiceNow {
             host: url.host_str().unwrap_or_default().to_ascii_lowercase(),
-            auth: auth(&mut reader, &url),
-            http: http(&mut reader),
-            retry: Retry {
-                max_attempts: reader.integer("snow.retry.max.attempts"),
-                max_elapsed: reader.millis("snow.retry.max.elapsed.ms"),
-                initial_backoff: reader.millis("snow.retry.initial.backoff.ms"),
-                max_backoff: reader.millis("snow.retry.max.backoff.ms"),
-            },
-            tls: Tls { truststore: store(&mut reader, "truststore"), keystore: store(&mut reader, "keystore") },
+            auth: Auth::read(&mut reader, &url),
+            http: Http::read(&mut reader),
+            retry: Retry::read(&mut reader),
+            tls: Tls::read(&mut reader),
             schema_mode: reader.choice("snow.source.schema.mode", |text| match text {
                 "schemaless" => Some(SchemaMode::Schemaless),
                 "strings" => Some(SchemaMode::Strings),
@@ -298,56 +191,6 @@ fn bad_row(text: &str) -> Option<BadRow> {
         "skip" => Some(BadRow::Skip),
         _ => None,
     }
-}
-
-fn auth(reader: &mut Reader<'_>, url: &Url) -> Auth {
-    let kind = reader.choice("snow.auth.type", |text| Some(text.to_owned()));
-    if kind == "basic" {
-        return Auth::Basic { username: reader.text("snow.auth.username"), password: reader.secret("snow.auth.password") };
-    }
-    let token_url = reader.optional_endpoint("snow.oauth.token.url");
-    let client = OauthClient {
-        id: reader.text("snow.oauth.client.id"),
-        secret: reader.secret("snow.oauth.client.secret"),
-        scope: reader.optional("snow.oauth.scope"),
-        token_url: token_url.unwrap_or_else(|| {
-            let mut own = url.clone();
-            own.set_path("/oauth_token.do");
-            own
-        }),
-    };
-    match reader.choice("snow.oauth.grant.type", |text| Some(text.to_owned())).as_str() {
-        "password" => {
-            Auth::PasswordGrant { client, username: reader.text("snow.auth.username"), password: reader.secret("snow.auth.password") }
-        }
-        _ => Auth::ClientCredentials { client },
-    }
-}
-
-fn http(reader: &mut Reader<'_>) -> Http {
-    let proxy = reader.optional_url("snow.http.proxy.url").map(|url| Proxy {
-        url,
-        username: reader.optional("snow.http.proxy.username"),
-        password: reader.optional_secret("snow.http.proxy.password"),
-    });
-    Http {
-        max_concurrent_requests: reader.integer("snow.http.max.concurrent.requests"),
-        connect_timeout: reader.millis("snow.http.connect.timeout.ms"),
-        request_timeout: reader.millis("snow.http.request.timeout.ms"),
-        proxy,
-        max_response_bytes: reader.integer("snow.http.max.response.bytes"),
-        user_agent: reader.optional("snow.http.user.agent"),
-        adaptive_throttling: reader.boolean("snow.http.adaptive.throttling"),
-    }
-}
-
-fn store(reader: &mut Reader<'_>, which: &str) -> Option<Store> {
-    let path = reader.optional(&format!("snow.tls.{which}.path"))?;
-    Some(Store {
-        path,
-        password: reader.optional_secret(&format!("snow.tls.{which}.password")),
-        format: reader.choice(&format!("snow.tls.{which}.type"), |text| Some(text.to_owned())),
-    })
 }
 
 fn table(reader: &mut Reader<'_>, alias: &str) -> Table {
