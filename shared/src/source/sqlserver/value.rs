@@ -12,15 +12,18 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use jiff::Timestamp;
-use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+use jiff::tz::TimeZone;
 use tiberius::numeric::Numeric;
-use tiberius::time::{Date, DateTime, DateTime2, SmallDateTime, Time};
 use tiberius::{ColumnData, Uuid};
 
 use super::catalog::Cells;
 use super::column::{Column, Kind};
 use super::sequence::Sequence;
+
+mod fields;
+mod time;
+
+use self::time::{date_ms, datetime_ms, datetime2_ms, instant, smalldatetime_ms, time_ms};
 
 /// What the document says about values.
 #[derive(Debug, Clone)]
@@ -140,14 +143,16 @@ impl RowWriter {
 /// # Errors
 /// The value is of another type than the column.
 pub fn write(value: &ColumnData<'_>, column: &Column, settings: &Settings, out: &mut Vec<u8>) -> Result<bool, Error> {
-    if is_null(value) {
-        out.extend_from_slice(b"null");
-        return Ok(false);
-    }
-    if !is_of(value, column.kind) {
-        return Err(Error::Altered { column: column.name.clone(), expected: column.kind, found: type_name(value) });
-    }
+    check(value, column)?;
     Ok(append(value, settings, out))
+}
+
+/// NULL is of every type.
+fn check(value: &ColumnData<'_>, column: &Column) -> Result<(), Error> {
+    if is_null(value) || is_of(value, column.kind) {
+        return Ok(());
+    }
+    Err(Error::Altered { column: column.name.clone(), expected: column.kind, found: type_name(value) })
 }
 
 fn append(value: &ColumnData<'_>, settings: &Settings, out: &mut Vec<u8>) -> bool {
@@ -167,18 +172,32 @@ fn append(value: &ColumnData<'_>, settings: &Settings, out: &mut Vec<u8>) -> boo
         ColumnData::Numeric(Some(number)) => write_decimal(*number, out),
         ColumnData::String(Some(text)) => return write_text(text, out),
         ColumnData::Xml(Some(xml)) => return write_text(xml.as_ref().as_ref(), out),
-        ColumnData::Guid(Some(guid)) => write_guid(guid, out),
+        ColumnData::Guid(Some(guid)) => {
+            out.push(b'"');
+            write_guid(guid, out);
+            out.push(b'"');
+        }
         ColumnData::Binary(Some(bytes)) => write_base64(bytes, out),
-        ColumnData::Time(Some(time)) => write_integer(time_ms(*time), out),
-        ColumnData::Date(Some(date)) => write_integer(instant(date_ms(*date), &settings.zone), out),
-        ColumnData::DateTime(Some(time)) => write_integer(instant(datetime_ms(*time), &settings.zone), out),
-        ColumnData::SmallDateTime(Some(time)) => write_integer(instant(smalldatetime_ms(*time), &settings.zone), out),
-        ColumnData::DateTime2(Some(time)) => write_integer(instant(datetime2_ms(*time), &settings.zone), out),
-        // Its time on the wire is UTC already; the offset says how it was written.
-        ColumnData::DateTimeOffset(Some(time)) => write_integer(datetime2_ms(time.datetime2()), out),
-        _ => out.extend_from_slice(b"null"),
+        other => match milliseconds(other, &settings.zone) {
+            Some(number) => write_integer(number, out),
+            None => out.extend_from_slice(b"null"),
+        },
     }
     false
+}
+
+/// The milliseconds of a time, past midnight or past 1970; `None` for what is no time.
+fn milliseconds(value: &ColumnData<'_>, zone: &TimeZone) -> Option<i64> {
+    match value {
+        ColumnData::Time(time) => time.map(time_ms),
+        ColumnData::Date(date) => date.map(|date| instant(date_ms(date), zone)),
+        ColumnData::DateTime(time) => time.map(|time| instant(datetime_ms(time), zone)),
+        ColumnData::SmallDateTime(time) => time.map(|time| instant(smalldatetime_ms(time), zone)),
+        ColumnData::DateTime2(time) => time.map(|time| instant(datetime2_ms(time), zone)),
+        // Its time on the wire is UTC already; the offset says how it was written.
+        ColumnData::DateTimeOffset(time) => time.map(|time| datetime2_ms(time.datetime2())),
+        _ => None,
+    }
 }
 
 fn is_null(value: &ColumnData<'_>) -> bool {
@@ -292,9 +311,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) -> bool {
 
 /// Upper case, as SQL Server itself writes it.
 fn write_guid(guid: &Uuid, out: &mut Vec<u8>) {
-    out.push(b'"');
     out.extend_from_slice(guid.hyphenated().encode_upper(&mut Uuid::encode_buffer()).as_bytes());
-    out.push(b'"');
 }
 
 fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
@@ -305,63 +322,6 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     let written = BASE64.encode_slice(bytes, &mut out[start..]).unwrap_or_default();
     out.truncate(start + written);
     out.push(b'"');
-}
-
-const DAY_MS: i64 = 86_400_000;
-/// Days from 0001-01-01 to 1970-01-01.
-const EPOCH_FROM_YEAR_1: i64 = 719_162;
-/// Days from 1900-01-01 to 1970-01-01.
-const EPOCH_FROM_1900: i64 = 25_567;
-
-fn date_ms(date: Date) -> i64 {
-    (i64::from(date.days()) - EPOCH_FROM_YEAR_1) * DAY_MS
-}
-
-/// Units of 10^-scale seconds, rounded down to milliseconds.
-fn time_ms(time: Time) -> i64 {
-    let (units, scale) = (u128::from(time.increments()), u32::from(time.scale()));
-    let ms = match scale {
-        0..=3 => units * 10_u128.pow(3 - scale),
-        // A divisor that is out of reach leaves nothing of 64 bits.
-        _ => 10_u128.checked_pow(scale - 3).map_or(0, |divisor| units / divisor),
-    };
-    // A day and far more fits; the bound keeps a nonsensical value from overflowing the sums.
-    i64::try_from(ms).unwrap_or(i64::MAX).min(i64::MAX / 4)
-}
-
-/// The time of day is never negative, so rounding it down rounds the whole down, before 1970 too.
-fn datetime2_ms(time: DateTime2) -> i64 {
-    date_ms(time.date()) + time_ms(time.time())
-}
-
-/// A tick is 10/3 ms: .003, .007, .010 are what the server and its tools show for 1, 2 and 3.
-fn datetime_ms(time: DateTime) -> i64 {
-    let ms = (i64::from(time.seconds_fragments()) * 10 + 1) / 3;
-    (i64::from(time.days()) - EPOCH_FROM_1900) * DAY_MS + ms
-}
-
-/// The driver calls them fragments; they are minutes (MS-TDS 2.2.5.5.1.8).
-fn smalldatetime_ms(time: SmallDateTime) -> i64 {
-    (i64::from(time.days()) - EPOCH_FROM_1900) * DAY_MS + i64::from(time.seconds_fragments()) * 60_000
-}
-
-/// The instant at which clocks of `zone` show `local`, both in milliseconds.
-///
-/// In a gap the offset before it is applied, which moves the time on by the gap's length. Of two equal times the first
-/// has the offset before the change as well.
-fn instant(local: i64, zone: &TimeZone) -> i64 {
-    if *zone == TimeZone::UTC {
-        return local;
-    }
-    // The edges of jiff's range lie within a day of the last days that a column can hold. No zone changes its offset there.
-    let (first, last) = (Timestamp::MIN.as_millisecond() + DAY_MS, Timestamp::MAX.as_millisecond() - DAY_MS);
-    let Ok(near) = Timestamp::from_millisecond(local.clamp(first, last)) else { return local };
-    let shown = Offset::UTC.to_datetime(near);
-    let offset = match zone.to_ambiguous_timestamp(shown).offset() {
-        AmbiguousOffset::Unambiguous { offset } => offset,
-        AmbiguousOffset::Gap { before, .. } | AmbiguousOffset::Fold { before, .. } => before,
-    };
-    local - i64::from(offset.seconds()) * 1000
 }
 
 #[cfg(test)]

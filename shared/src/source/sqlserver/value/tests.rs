@@ -1,12 +1,13 @@
 use std::borrow::Cow;
 
 use proptest::prelude::*;
-use tiberius::time::DateTimeOffset;
+use tiberius::time::{Date, DateTime, DateTime2, DateTimeOffset, SmallDateTime, Time};
 use tiberius::xml::XmlData;
 
 use super::*;
 use crate::source::sqlserver::catalog::ColumnInfo;
 
+mod fields;
 mod times;
 
 fn zone(name: &str) -> Settings {
