@@ -42,6 +42,25 @@ pub trait Table: Send + Sync {
     /// # Errors
     /// A failure if the source cannot be swept from there.
     async fn open(&self, from: Resume) -> Result<Box<dyn TableSweep>, Failure>;
+
+    /// Finds out by asking the source whether the table can be swept as its document says. Moves and remembers nothing.
+    ///
+    /// # Errors
+    /// The failure that a sweep would end with.
+    async fn probe(&self, _allowance: &Allowance) -> Result<Probed, Failure> {
+        Ok(Probed::default())
+    }
+}
+
+/// What a probe that found nothing wrong has to say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Probed {
+    /// Whether there was a row to prove it by. Without one, nothing is known beyond that the source answers.
+    pub is_proven: bool,
+    /// What a person should know all the same.
+    pub remarks: Vec<String>,
+    /// Requests and bytes that it took.
+    pub spent: Spent,
 }
 
 /// What a source keeps beside the cursor of one table: few and small things, each under a name of its own, that live as
@@ -97,6 +116,8 @@ pub struct Resume {
     pub max_rows: Option<u64>,
     /// What is kept beside the table's cursor.
     pub siblings: Arc<dyn Siblings>,
+    /// The code that the table is parked with: what was once found to be in order may not be so any more.
+    pub parked: Option<String>,
 }
 
 /// Sweeps of one table in a row.

@@ -2,6 +2,7 @@
 
 mod faults;
 mod keys;
+mod probe;
 mod records;
 mod rows;
 mod sign_in;

@@ -5,7 +5,8 @@
 //! http      one request and its answer    range     the two query shapes, and the check of rows against them
 //! auth      signing in                    answer    the body: rows as slices, heads of rows
 //! transport connections, certificates     hidden    rows that are counted and not shown
-//! session   the planner driven over http
+//! session   the planner driven over http  position  what is stored of a cursor
+//! probe     whether a table can be swept
 //! ```
 //!
 //! [`Connection`] is an instance as one connector talks to it: one login and one connection pool, shared by its tables.
@@ -21,6 +22,7 @@ mod limiter;
 mod pem;
 mod planner;
 mod position;
+mod probe;
 mod range;
 mod session;
 mod time;
@@ -35,15 +37,17 @@ use http::Instance;
 use keys::ServiceNow;
 pub use limiter::Limiters;
 use planner::{At, Settings};
+use probe::{Prober, Trouble, Verdict, Zone};
 use range::CursorFields;
 use session::Session;
+use tokio::sync::OnceCell;
 
 use crate::cursor::{Identity, Position};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::record::Shape;
-use crate::source::{Resume, Table, TableSweep};
-use crate::sweep::Window;
+use crate::source::{Probed, Resume, Spent, Table, TableSweep};
+use crate::sweep::{Allowance, Window};
 
 /// An instance with the tables that one document takes from it.
 #[derive(Debug)]
@@ -51,6 +55,7 @@ pub struct Connection {
     connector: String,
     settings: Arc<ServiceNow>,
     instance: Arc<Instance>,
+    zone: Arc<OnceCell<Zone>>,
 }
 
 impl Connection {
@@ -66,7 +71,7 @@ impl Connection {
         limiters: &Limiters,
     ) -> Result<Self, Failure> {
         let instance = Instance::new(host, &settings, rotation, limiters).map_err(|error| error.of(connector, "*", "all"))?;
-        Ok(Self { connector: connector.to_owned(), settings: Arc::new(settings), instance: Arc::new(instance) })
+        Ok(Self { connector: connector.to_owned(), settings: Arc::new(settings), instance: Arc::new(instance), zone: Arc::default() })
     }
 
     /// The tables with the shape of their records, in the order of their aliases.
@@ -85,7 +90,14 @@ impl Connection {
             id_field: table.sys_id_field.clone(),
             fingerprint: position::fingerprint(&table.name, &table.query, table.query_domain),
         };
-        SnowTable { identity, table: table.clone(), settings: Arc::clone(&self.settings), instance: Arc::clone(&self.instance) }
+        SnowTable {
+            identity,
+            asked: probe::asked(&self.settings, table),
+            table: table.clone(),
+            settings: Arc::clone(&self.settings),
+            instance: Arc::clone(&self.instance),
+            zone: Arc::clone(&self.zone),
+        }
     }
 
     fn shape(&self, table: &keys::Table) -> Shape {
@@ -99,9 +111,12 @@ impl Connection {
 /// One table or view.
 struct SnowTable {
     identity: Identity,
+    /// What a probe of it would ask.
+    asked: String,
     table: keys::Table,
     settings: Arc<ServiceNow>,
     instance: Arc<Instance>,
+    zone: Arc<OnceCell<Zone>>,
 }
 
 #[async_trait]
@@ -139,6 +154,17 @@ impl Table for SnowTable {
             None => Window::complete_from(cursor.second),
         };
         Ok(Box::new(Session::new(self, from, cursor, window)))
+    }
+
+    async fn probe(&self, allowance: &Allowance) -> Result<Probed, Failure> {
+        let start = At { second: self.table.start.as_second(), id: String::new() };
+        let mut prober = Prober::new(self, start);
+        let mut spent = Spent::default();
+        match prober.run(allowance, &mut spent).await {
+            Ok(verdict) => Ok(Probed { is_proven: verdict == Verdict::Proven, remarks: prober.remarks, spent }),
+            Err(Trouble::Found(finding)) => Err(finding.of(&self.identity.connector, &self.identity.alias, &self.table.name)),
+            Err(Trouble::Failed(error)) => Err(error.of(&self.identity.connector, &self.identity.alias, &self.table.name)),
+        }
     }
 }
 

@@ -144,6 +144,7 @@ impl<'a> Sweep<'a> {
             page_size: self.page_size(),
             max_rows: self.run.max_rows,
             siblings: Arc::new(Beside { store: Arc::clone(&self.engine.store), host: self.engine.host.clone(), key: self.key.clone() }),
+            parked: if let Standing::Parked(parked) = &self.item.standing { Some(parked.code.clone()) } else { None },
         };
         self.job.sink.check(&[self.job.table.topic()]).await?;
         let session = self.job.table.open(resume).await?;

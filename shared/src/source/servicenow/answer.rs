@@ -4,6 +4,7 @@
 //! display values, which the instance mixes with raw ones so that the cursor stays readable.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
@@ -116,30 +117,69 @@ fn is_cancelled(text: &str) -> bool {
     text.contains("Transaction cancelled") || text.contains("maximum execution time")
 }
 
+/// The rows in a body that came with status 200 for a request of up to `limit` rows.
+fn listed(body: &[u8], limit: u32) -> Result<Vec<&RawValue>, Error> {
+    let text =
+        std::str::from_utf8(body).map_err(|error| Error::Malformed { detail: format!("byte {} is not UTF-8", error.valid_up_to()) })?;
+    if text.trim().is_empty() {
+        return Err(Error::Malformed { detail: "the body is empty".to_owned() });
+    }
+    let malformed = |error: serde_json::Error| match is_cancelled(text) {
+        true => Error::Cancelled { limit, detail: "Transaction cancelled".to_owned() },
+        false => Error::Malformed { detail: format!("{error}, {} bytes came", body.len()) },
+    };
+    let parsed: Body = serde_json::from_str(text).map_err(malformed)?;
+    if let Some(error) = parsed.error {
+        return Err(match error.is_cancelled() {
+            true => Error::Cancelled { limit, detail: error.text() },
+            false => Error::Unable { status: 200, detail: error.text(), wait_seconds: None },
+        });
+    }
+    parsed.result.and_then(|listed| listed.0).ok_or_else(|| Error::Malformed { detail: "there is no list of rows".to_owned() })
+}
+
+/// A row that is looked at field by field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Fields(BTreeMap<String, String>);
+
+impl Fields {
+    /// The rows of a body, as [`Reading::rows`] reads them, without looking for a cursor.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Cancelled`] or [`Error::Unable`].
+    pub(super) fn of(body: &[u8], limit: u32) -> Result<Vec<Self>, Error> {
+        let malformed = |error: serde_json::Error| Error::Malformed { detail: format!("a row is not an object: {error}") };
+        let row = |raw: &RawValue| {
+            let Ordered(fields) = serde_json::from_str(raw.get()).map_err(malformed)?;
+            Ok(Self(fields.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect()))
+        };
+        listed(body, limit)?.into_iter().map(row).collect()
+    }
+
+    /// Whether the row has the field, be it empty.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The field's raw value; `None` if it is not in the row, null, or no text.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let found = Raw.deserialize(&mut serde_json::Deserializer::from_str(self.0.get(name)?)).ok().flatten();
+        found.map(Cow::into_owned)
+    }
+
+    /// The names of the fields, sorted.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
 impl Reading {
     /// The rows of a body that came with status 200 for a request of up to `limit` rows.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Cancelled`], [`Error::Unable`] or [`Error::BadRow`].
     pub(super) fn rows(&self, body: &Bytes, limit: u32) -> Result<Rows, Error> {
-        let text =
-            std::str::from_utf8(body).map_err(|error| Error::Malformed { detail: format!("byte {} is not UTF-8", error.valid_up_to()) })?;
-        if text.trim().is_empty() {
-            return Err(Error::Malformed { detail: "the body is empty".to_owned() });
-        }
-        let malformed = |error: serde_json::Error| match is_cancelled(text) {
-            true => Error::Cancelled { limit, detail: "Transaction cancelled".to_owned() },
-            false => Error::Malformed { detail: format!("{error}, {} bytes came", body.len()) },
-        };
-        let parsed: Body = serde_json::from_str(text).map_err(malformed)?;
-        if let Some(error) = parsed.error {
-            return Err(match error.is_cancelled() {
-                true => Error::Cancelled { limit, detail: error.text() },
-                false => Error::Unable { status: 200, detail: error.text(), wait_seconds: None },
-            });
-        }
-        let raw =
-            parsed.result.and_then(|listed| listed.0).ok_or_else(|| Error::Malformed { detail: "there is no list of rows".to_owned() })?;
+        let raw = listed(body, limit)?;
         let mut rows = Rows { rows: Vec::with_capacity(raw.len()), skipped: 0 };
         for row in raw {
             self.row(body, row, &mut rows)?;

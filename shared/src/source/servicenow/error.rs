@@ -27,9 +27,7 @@ pub(super) enum Error {
     #[error("the proxy refused the connection (407: {detail}). Check snow.http.proxy.username and snow.http.proxy.password")]
     ProxyDenied { detail: String },
 
-    #[error(
-        "access denied (403: {detail}). Give the integration user read access to the table and its cursor fields: REST API, table, field and query_range ACLs"
-    )]
+    #[error("access denied (403: {detail}). {}", denied(detail))]
     Forbidden { detail: String },
 
     #[error("no such table or view ({status}: {detail}). Check the alias's name key, and that the user may read it")]
@@ -99,6 +97,20 @@ pub(super) enum Error {
 
     #[error("more than {limit} hidden rows share one id prefix in second {second}; they cannot be stepped over. Raise batch.size")]
     HiddenBlock { limit: u32, second: String },
+}
+
+/// What to have changed on the instance after a 403 with these words. The start-up probe finds out more.
+fn denied(detail: &str) -> &'static str {
+    match detail {
+        api if api.contains("API level ACL") => {
+            "The Table API itself is closed to the integration user: have the user given the role that the API's ACL asks for"
+        }
+        field if field.contains("present in the query") => {
+            "The table can be read, and not searched by one of the fields in the query: have the user given read, query_match and query_range \
+             access to the cursor fields and to those of the alias's query"
+        }
+        _ => "Have the integration user given read access to the table and its cursor fields: table, field and query_range ACLs",
+    }
 }
 
 /// What may be tried with the same request at once.

@@ -10,7 +10,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, D
 use std::io::Write as _;
 use url::Url;
 
-use super::answer::{ErrorBody, Reading, Rows};
+use super::answer::{ErrorBody, Fields, Reading, Rows};
 use super::auth::{Login, Rotation, SignIn};
 use super::error::{Error, Remedy};
 use super::keys::{Retry, ServiceNow};
@@ -37,6 +37,8 @@ pub(super) struct Instance {
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) rows: Rows,
+    /// The rows field by field, if they were asked for so.
+    pub(super) fields: Vec<Fields>,
     /// Bytes of the body, inflated.
     pub(super) size: u64,
     pub(super) total: Option<u64>,
@@ -51,6 +53,17 @@ pub(super) struct Fetched {
     pub(super) took: Duration,
 }
 
+/// What is wanted of an answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Wanted<'a> {
+    /// Its head: how many rows there are.
+    Count,
+    /// Rows to deliver, with their cursors.
+    Rows(&'a Reading),
+    /// Rows to look at.
+    Fields,
+}
+
 /// What one call may use, and what it used.
 pub(super) struct Call<'a> {
     pub(super) allowance: &'a Allowance,
@@ -58,8 +71,7 @@ pub(super) struct Call<'a> {
     pub(super) limit: u32,
     /// The size to expect, in bytes; 0 if that is not known.
     pub(super) expected: u64,
-    /// How to read the rows; `None` if only the count matters.
-    pub(super) reading: Option<&'a Reading>,
+    pub(super) wanted: Wanted<'a>,
     pub(super) spent: &'a mut Spent,
 }
 
@@ -179,11 +191,16 @@ impl Instance {
         let took = self.host.monotonic().saturating_sub(begun);
         refuse(status, &headers, &body, url).map_err(|error| signed(error, sign_in))?;
         // Read here, so that a body that cannot be read is asked for again like one that did not come.
-        let rows = call.reading.map(|reading| reading.rows(&body, call.limit)).transpose()?.unwrap_or_default();
+        let (rows, fields) = match call.wanted {
+            Wanted::Count => (Rows::default(), Vec::new()),
+            Wanted::Rows(reading) => (reading.rows(&body, call.limit)?, Vec::new()),
+            Wanted::Fields => (Rows::default(), Fields::of(&body, call.limit)?),
+        };
         let size = body.len() as u64;
         call.admission.settle(size);
         Ok(Fetched {
             rows,
+            fields,
             size,
             total: header(&headers, "x-total-count").and_then(|text| text.trim().parse().ok()),
             next_link: headers.get_all(LINK).iter().any(|link| link.to_str().is_ok_and(|link| link.contains("rel=\"next\""))),

@@ -10,6 +10,7 @@ mod query;
 mod settings;
 
 pub use connection::{Assertion, Auth, Grant, Http, Oauth, Proxy, Retry, Store, Tls};
+pub(super) use query::fields as query_fields;
 pub use query::normalised_query;
 pub use settings::{BadRow, DisplayValue, SchemaEvolution, SchemaMode, ServiceNow, Table};
 
@@ -252,7 +253,7 @@ fn is_field(text: &str) -> bool {
 }
 
 /// The key of a table's setting.
-fn of(alias: &str, setting: &str) -> String {
+pub(super) fn of(alias: &str, setting: &str) -> String {
     format!("{}{alias}.{setting}", SOURCE.alias_prefix)
 }
 

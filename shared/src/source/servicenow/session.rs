@@ -9,9 +9,10 @@ use bytes::Bytes;
 use super::SnowTable;
 use super::answer::Reading;
 use super::error::{Error, Remedy};
-use super::http::{Call, Fetched, Instance};
+use super::http::{Call, Fetched, Instance, Wanted};
 use super::keys::DisplayValue;
 use super::planner::{Answer, At, Delivery, Outcome, Planner, Projection, Request, Start};
+use super::probe::{NOTE, Pending, Trouble};
 use super::range::{CursorFields, encoded, escape};
 use super::{keys, position};
 use crate::failure::Failure;
@@ -34,6 +35,10 @@ pub(super) struct Session {
     identity: (String, String),
     configured: u32,
     good_pages: u32,
+    /// The probe to begin with.
+    pending: Option<Pending>,
+    /// What is remembered of the last probe.
+    probed: Option<String>,
     /// How long the last request for a page took.
     last_took: Duration,
     /// Bytes of the last page, inflated; 0 before the first.
@@ -45,6 +50,8 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(table: &SnowTable, from: Resume, cursor: At, window: Window) -> Self {
+        let pending = Pending::of(table, &from, &cursor);
+        let probed = from.progress.notes.get(NOTE).cloned();
         let start = Start {
             cursor,
             window: window.clone(),
@@ -64,11 +71,38 @@ impl Session {
             identity: (table.identity.connector.clone(), table.identity.alias.clone()),
             configured: table.table.batch_size,
             good_pages: 0,
+            pending,
+            probed,
             last_took: Duration::ZERO,
             last_size: 0,
             estimate: FIRST_PAGE,
             spent: Spent::default(),
         }
+    }
+
+    /// Probes the table unless what is remembered answers for it. `false`: the time is over.
+    async fn probe(&mut self, allowance: &Allowance) -> Result<bool, Failure> {
+        let Some(mut pending) = self.pending.take() else { return Ok(true) };
+        let now_ms = allowance.host().now_ms();
+        if !pending.is_due(now_ms) {
+            return Ok(true);
+        }
+        let verdict = pending.prober.run(allowance, &mut self.spent).await;
+        for remark in &pending.prober.remarks {
+            tracing::warn!(connector = self.identity.0, table = self.identity.1, remark, "probed");
+        }
+        let settled = match verdict {
+            Err(Trouble::Failed(Error::BudgetSpent)) => {
+                self.pending = Some(pending);
+                return Ok(false);
+            }
+            Ok(verdict) => Ok(verdict),
+            Err(Trouble::Failed(error)) => Err(self.failure(&error)),
+            Err(Trouble::Found(finding)) => Err(finding.of(&self.identity.0, &self.identity.1, &self.table.name)),
+        };
+        pending.record(settled.as_ref().copied(), now_ms).await;
+        self.probed = pending.note(settled?, now_ms);
+        Ok(true)
     }
 
     /// Asks until an answer leads to a page. `None`: the time is over.
@@ -104,9 +138,10 @@ impl Session {
     async fn ask(&mut self, request: &Request, allowance: &Allowance, admission: &Admission) -> Result<(Fetched, Answer<Bytes>), Error> {
         let parameters = self.parameters(request);
         let reading = (request.projection != Projection::Count).then(|| self.reading(request.projection));
+        let wanted = reading.as_ref().map_or(Wanted::Count, Wanted::Rows);
         // A little more than the last page, as pages of one table are much alike.
         let expected = if request.projection == Projection::Whole { self.last_size + self.last_size / 16 } else { 0 };
-        let mut call = Call { allowance, admission, limit: request.limit, expected, reading: reading.as_ref(), spent: &mut self.spent };
+        let mut call = Call { allowance, admission, limit: request.limit, expected, wanted, spent: &mut self.spent };
         let mut fetched = self.instance.get(&self.table.name, &parameters, &mut call).await?;
         let rows = std::mem::take(&mut fetched.rows);
         let answer = Answer {
@@ -191,7 +226,10 @@ impl Session {
         }
     }
 
-    fn finish(&self, delivery: Delivery<Bytes>, extracted_at_ms: i64, admission: Admission) -> Page {
+    fn finish(&self, mut delivery: Delivery<Bytes>, extracted_at_ms: i64, admission: Admission) -> Page {
+        if let Some(probed) = &self.probed {
+            delivery.notes.insert(NOTE.to_owned(), probed.clone());
+        }
         Page {
             rows: delivery
                 .rows
@@ -235,6 +273,9 @@ impl Session {
 #[async_trait]
 impl TableSweep for Session {
     async fn next_page(&mut self, allowance: &Allowance) -> Result<Option<Page>, Failure> {
+        if !self.probe(allowance).await? {
+            return Ok(None);
+        }
         self.page(allowance).await.map_err(|error| self.failure(&error))
     }
 

@@ -89,6 +89,24 @@ fn is_percent_encoded(query: &str) -> bool {
     lower.contains("%5eorderby") || (lower.contains("%3d") && !query.contains(['=', '^']))
 }
 
+/// The fields that the conditions of a query name, each once, in their order. Conditions on rows of other tables
+/// (`RLQUERY` up to `ENDRLQUERY`) and text searches name none of this table.
+pub(in crate::source::servicenow) fn fields(query: &str) -> Vec<&str> {
+    let mut fields = Vec::new();
+    let mut is_elsewhere = false;
+    for term in terms(query) {
+        let condition = condition(term);
+        is_elsewhere = (is_elsewhere || condition.starts_with("RLQUERY")) && !condition.starts_with("ENDRLQUERY");
+        let end = condition.find(|c: char| c.is_ascii_uppercase() || SIGNS.contains(&c)).unwrap_or(0);
+        let field = &condition[..end];
+        let is_name = super::is_field(field) && !field.ends_with('_') && field.starts_with(|c: char| c.is_ascii_lowercase());
+        if is_name && !is_elsewhere && !fields.contains(&field) {
+            fields.push(field);
+        }
+    }
+    fields
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +165,13 @@ mod tests {
         ] {
             assert_eq!(check(fit), Ok(()), "{fit}");
         }
+    }
+
+    #[test]
+    fn the_fields_of_a_query_are_those_before_the_operators() {
+        let query = "active=true^ORstate>2^NQcaller_id.nameLIKEx^^y=z^active!=f^123TEXTQUERY321=word^u_a$bISEMPTY\
+                     ^RLQUERYother.parent,>=1^elsewhere=1^ENDRLQUERY^openedONToday@javascript:gs.now()@x";
+        assert_eq!(fields(query), ["active", "state", "caller_id.name", "u_a$b", "opened"]);
+        assert!(fields("").is_empty());
     }
 }

@@ -18,6 +18,8 @@ pub struct ServiceNow {
     pub host: String,
     /// How to sign in.
     pub auth: Auth,
+    /// Who signs in, as far as the document says it without a secret.
+    pub principal: String,
     /// How to talk HTTP.
     pub http: Http,
     /// How often to try again.
@@ -155,6 +157,7 @@ impl ServiceNow {
         let settings = ServiceNow {
             host: url.host_str().unwrap_or_default().to_ascii_lowercase(),
             auth: Auth::read(&mut reader, &url),
+            principal: principal(&mut reader),
             http: Http::read(&mut reader),
             retry: Retry::read(&mut reader),
             tls: Tls::read(&mut reader),
@@ -183,6 +186,11 @@ impl ServiceNow {
         };
         reader.finish(settings)
     }
+}
+
+fn principal(reader: &mut Reader<'_>) -> String {
+    let parts = ["snow.auth.username", "snow.oauth.client.id", "snow.oauth.jwt.subject"].map(|key| reader.optional(key).unwrap_or_default());
+    parts.join("\n")
 }
 
 fn bad_row(text: &str) -> Option<BadRow> {

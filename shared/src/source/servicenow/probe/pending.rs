@@ -1,0 +1,127 @@
+//! The probe that a sweep may have to begin with, or that is asked for by itself.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::sync::OnceCell;
+
+use super::super::SnowTable;
+use super::{Asking, At, BadRow, CursorFields, Error, Instance, NOTE, Probe, Trouble, Verdict, Zone, keys, memory::Memory};
+use crate::failure::Failure;
+use crate::source::{Resume, Siblings, Spent};
+use crate::sweep::Allowance;
+
+/// Room for the few rows of an answer.
+const ROOM: u64 = 64 << 10;
+
+/// A table, ready to be probed.
+pub(in super::super) struct Prober {
+    instance: Arc<Instance>,
+    table: keys::Table,
+    fields: CursorFields,
+    bad_row: BadRow,
+    cursor: At,
+    zone: Arc<OnceCell<Zone>>,
+    /// What the probe has to say beside its verdict.
+    pub(in super::super) remarks: Vec<String>,
+}
+
+impl Prober {
+    pub(in super::super) fn new(table: &SnowTable, cursor: At) -> Self {
+        Self {
+            instance: Arc::clone(&table.instance),
+            table: table.table.clone(),
+            fields: table.fields(),
+            bad_row: table.settings.bad_row,
+            cursor,
+            zone: Arc::clone(&table.zone),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Probes within `allowance` and counts in `spent` what it takes.
+    ///
+    /// # Errors
+    /// As of [`Probe::run`].
+    pub(in super::super) async fn run(&mut self, allowance: &Allowance, spent: &mut Spent) -> Result<Verdict, Trouble> {
+        let Some(admission) = allowance.admit(ROOM).await else { return Err(Error::BudgetSpent.into()) };
+        let asking = Asking { instance: &self.instance, table: &self.table, allowance, admission: &admission, spent };
+        let (fields, cursor) = (self.fields.clone(), self.cursor.clone());
+        let mut probe = Probe { asking, fields, bad_row: self.bad_row, cursor, zone: &self.zone, remarks: Vec::new() };
+        let verdict = probe.run().await;
+        self.remarks = probe.remarks;
+        verdict
+    }
+}
+
+/// The sibling that keeps the last probe for people to read. Nothing is decided by it, so that no tick has to read it.
+const SIBLING: &str = "probe";
+
+/// What a probe came to.
+#[derive(Debug, Serialize)]
+struct Record<'a> {
+    at: String,
+    asked: &'a str,
+    /// `proven`, `no-row`, `unsettled`, or the code of a failure.
+    result: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    remarks: &'a [String],
+}
+
+/// A probe that is due unless what is remembered answers for it.
+pub(in super::super) struct Pending {
+    pub(in super::super) prober: Prober,
+    asked: String,
+    memory: Option<Memory>,
+    is_parked: bool,
+    has_rows: bool,
+    siblings: Arc<dyn Siblings>,
+}
+
+impl Pending {
+    /// The probe of a sweep that starts at `cursor`; `None` if probes are switched off.
+    pub(in super::super) fn of(table: &SnowTable, from: &Resume, cursor: &At) -> Option<Self> {
+        table.settings.startup_probe.then(|| Self {
+            prober: Prober::new(table, cursor.clone()),
+            asked: table.asked.clone(),
+            memory: from.progress.notes.get(NOTE).and_then(|text| Memory::read(text)),
+            // A failure of ours may have its cause in what a probe looks for; one of the sink has not.
+            is_parked: from.parked.as_deref().is_some_and(|code| code.starts_with("Source.")),
+            has_rows: !cursor.id.is_empty(),
+            siblings: Arc::clone(&from.siblings),
+        })
+    }
+
+    /// Whether it has to be run.
+    pub(in super::super) fn is_due(&self, now_ms: i64) -> bool {
+        self.is_parked || !self.memory.as_ref().is_some_and(|memory| memory.answers(&self.asked, now_ms, self.has_rows))
+    }
+
+    /// What is to be remembered of this verdict; `None` if the next sweep has to try again.
+    pub(in super::super) fn note(&self, verdict: Verdict, now_ms: i64) -> Option<String> {
+        let is_proven = match verdict {
+            Verdict::Proven => true,
+            Verdict::NoRow => false,
+            Verdict::Unsettled => return None,
+        };
+        Some(Memory::new(&self.asked, now_ms, is_proven).write())
+    }
+
+    /// Keeps what the probe came to where a person finds it: beside the cursor.
+    pub(in super::super) async fn record(&self, verdict: Result<Verdict, &Failure>, now_ms: i64) {
+        let (result, message) = match &verdict {
+            Ok(Verdict::Proven) => ("proven", None),
+            Ok(Verdict::NoRow) => ("no-row", None),
+            Ok(Verdict::Unsettled) => ("unsettled", None),
+            Err(failure) => (&*failure.code, Some(failure.message.as_str())),
+        };
+        let at = Timestamp::from_millisecond(now_ms).unwrap_or_default().to_string();
+        let record = Record { at, asked: &self.asked, result, message, remarks: &self.prober.remarks };
+        let bytes = serde_json::to_vec(&record).expect("texts are representable in JSON");
+        if let Err(error) = self.siblings.put(SIBLING, &bytes).await {
+            tracing::warn!(%error, "what the probe came to could not be stored; the sweep needs it not");
+        }
+    }
+}
