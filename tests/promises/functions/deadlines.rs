@@ -22,7 +22,8 @@ async fn twenty_backfills_that_run_out_of_time_each_advance_and_lose_and_double_
     const TICKS: u64 = 20;
     let bed = short(40).await;
     bed.generate("inc", 10_000);
-    bed.api.fault(Fault::new(Effect::DelayHeaders { millis: 120 }).table("incident").always());
+    // Pages are slow, the start-up probe is not: it would take half of the first second.
+    bed.api.fault(Fault::new(Effect::DelayHeaders { millis: 120 }).table("incident").limit_over(2).always());
     let mut rows = 0;
     let mut before = None;
     for number in 0..TICKS {
@@ -52,8 +53,9 @@ async fn a_sweep_killed_at_its_deadline_before_a_commit_loses_nothing_and_double
     const PAGE: u32 = 100;
     let bed = short(PAGE).await;
     bed.generate("inc", 600);
-    // The first UpdateItem is the acquire of an item that is not there, the second the one of the item just created.
-    let held = bed.cursors.on("DynamoDB_20120810.UpdateItem", 3.., Action::HoldRequest);
+    // The first UpdateItem is the acquire of an item that is not there, the second the one of the item just created, the third
+    // keeps what the start-up probe came to.
+    let held = bed.cursors.on("DynamoDB_20120810.UpdateItem", 4.., Action::HoldRequest);
     let killed = bed.sweep("inc", "killed", "stream").await;
     assert_eq!(killed.error_type(), Some("Sandbox.Timedout"), "{:?}", killed.outcome);
     assert!(held.fired() > 0, "it was waiting for a commit");

@@ -346,6 +346,24 @@ async fn a_probe_that_takes_too_long_is_put_off_and_holds_up_nothing() {
 }
 
 #[tokio::test]
+async fn a_probe_after_which_the_time_was_over_is_not_made_again() {
+    let mut laptop = laptop();
+    laptop.generate(5, 1);
+    // Eight seconds are kept for the last page. The probe comes through, and the page does not.
+    laptop.api.fault(Fault::new(Effect::DelayHeaders { millis: 5_000 }).limit_over(10).always());
+    laptop.max_time = Some(std::time::Duration::from_millis(9_500));
+    let cut = laptop.sweep().await;
+    assert_eq!((cut.outcome, cut.rows), (Outcome::More, 0), "{cut:?}");
+    assert_eq!(record(&laptop).await["result"], "proven");
+    laptop.api.clear_faults();
+    laptop.api.clear_log();
+    laptop.max_time = None;
+    assert_eq!(laptop.sweep().await.rows, 5);
+    let asked = laptop.api.reads("incident").into_iter().filter(|read| read.query.starts_with("sys_id=")).count();
+    assert_eq!(asked, 0, "no experiment was made");
+}
+
+#[tokio::test]
 async fn a_right_that_is_taken_away_later_is_named_by_the_next_try() {
     let laptop = laptop();
     laptop.generate(5, 1);

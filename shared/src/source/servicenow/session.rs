@@ -84,7 +84,8 @@ impl Session {
     async fn probe(&mut self, allowance: &Allowance) -> Result<bool, Failure> {
         let Some(mut pending) = self.pending.take() else { return Ok(true) };
         let now_ms = allowance.host().now_ms();
-        if !pending.is_due(now_ms) {
+        if let Some(note) = pending.answered(now_ms).await {
+            self.probed = Some(note);
             return Ok(true);
         }
         let verdict = pending.prober.run(allowance, &mut self.spent).await;
@@ -100,9 +101,8 @@ impl Session {
             Err(Trouble::Failed(error)) => Err(self.failure(&error)),
             Err(Trouble::Found(finding)) => Err(finding.of(&self.identity.0, &self.identity.1, &self.table.name)),
         };
-        pending.record(settled.as_ref().copied(), now_ms).await;
-        self.probed = pending.note(settled?, now_ms);
-        Ok(true)
+        self.probed = pending.record(settled.as_ref().copied(), now_ms).await;
+        settled.map(|_| true)
     }
 
     /// Asks until an answer leads to a page. `None`: the time is over.

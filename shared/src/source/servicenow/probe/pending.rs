@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::super::SnowTable;
@@ -55,26 +55,29 @@ impl Prober {
     }
 }
 
-/// The sibling that keeps the last probe for people to read. Nothing is decided by it, so that no tick has to read it.
+/// The sibling that keeps the last probe: for people, and for the next sweep if this one ends before a commit could carry the
+/// note. A tick that finds the note has no need of it.
 const SIBLING: &str = "probe";
 
 /// What a probe came to.
-#[derive(Debug, Serialize)]
-struct Record<'a> {
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
     at: String,
-    asked: &'a str,
     /// `proven`, `no-row`, `unsettled`, or the code of a failure.
-    result: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a str>,
-    remarks: &'a [String],
+    result: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    remarks: Vec<String>,
+    /// The note, if there is something to remember.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// A probe that is due unless what is remembered answers for it.
 pub(in super::super) struct Pending {
     pub(in super::super) prober: Prober,
     asked: String,
-    memory: Option<Memory>,
+    note: Option<String>,
     is_parked: bool,
     has_rows: bool,
     siblings: Arc<dyn Siblings>,
@@ -86,7 +89,7 @@ impl Pending {
         table.settings.startup_probe.then(|| Self {
             prober: Prober::new(table, cursor.clone()),
             asked: table.asked.clone(),
-            memory: from.progress.notes.get(NOTE).and_then(|text| Memory::read(text)),
+            note: from.progress.notes.get(NOTE).cloned(),
             // A failure of ours may have its cause in what a probe looks for; one of the sink has not.
             is_parked: from.parked.as_deref().is_some_and(|code| code.starts_with("Source.")),
             has_rows: !cursor.id.is_empty(),
@@ -94,34 +97,40 @@ impl Pending {
         })
     }
 
-    /// Whether it has to be run.
-    pub(in super::super) fn is_due(&self, now_ms: i64) -> bool {
-        self.is_parked || !self.memory.as_ref().is_some_and(|memory| memory.answers(&self.asked, now_ms, self.has_rows))
+    /// The note that makes this probe unnecessary, if there is one.
+    pub(in super::super) async fn answered(&self, now_ms: i64) -> Option<String> {
+        if self.is_parked {
+            return None;
+        }
+        let answers = |note: &String| Memory::read(note).is_some_and(|memory| memory.answers(&self.asked, now_ms, self.has_rows));
+        match self.note.clone().filter(answers) {
+            Some(note) => Some(note),
+            None => self.recorded().await.filter(answers),
+        }
     }
 
-    /// What is to be remembered of this verdict; `None` if the next sweep has to try again.
-    pub(in super::super) fn note(&self, verdict: Verdict, now_ms: i64) -> Option<String> {
-        let is_proven = match verdict {
-            Verdict::Proven => true,
-            Verdict::NoRow => false,
-            Verdict::Unsettled => return None,
-        };
-        Some(Memory::new(&self.asked, now_ms, is_proven).write())
+    async fn recorded(&self) -> Option<String> {
+        let stored = self.siblings.get(SIBLING).await;
+        // Without an answer, or with one of another version, the probe is run: that is what it is for.
+        let bytes = stored.inspect_err(|error| tracing::debug!(%error, "the last probe could not be read")).ok()??;
+        serde_json::from_slice::<Record>(&bytes).ok()?.note
     }
 
-    /// Keeps what the probe came to where a person finds it: beside the cursor.
-    pub(in super::super) async fn record(&self, verdict: Result<Verdict, &Failure>, now_ms: i64) {
-        let (result, message) = match &verdict {
-            Ok(Verdict::Proven) => ("proven", None),
-            Ok(Verdict::NoRow) => ("no-row", None),
-            Ok(Verdict::Unsettled) => ("unsettled", None),
-            Err(failure) => (&*failure.code, Some(failure.message.as_str())),
+    /// Keeps what the probe came to, and says what is to be remembered of it; `None` if the next sweep has to try again.
+    pub(in super::super) async fn record(&self, verdict: Result<Verdict, &Failure>, now_ms: i64) -> Option<String> {
+        let (result, message, is_proven) = match &verdict {
+            Ok(Verdict::Proven) => ("proven", None, Some(true)),
+            Ok(Verdict::NoRow) => ("no-row", None, Some(false)),
+            Ok(Verdict::Unsettled) => ("unsettled", None, None),
+            Err(failure) => (&*failure.code, Some(failure.message.clone()), None),
         };
+        let note = is_proven.map(|is_proven| Memory::new(&self.asked, now_ms, is_proven).write());
         let at = Timestamp::from_millisecond(now_ms).unwrap_or_default().to_string();
-        let record = Record { at, asked: &self.asked, result, message, remarks: &self.prober.remarks };
+        let record = Record { at, result: result.to_owned(), message, remarks: self.prober.remarks.clone(), note: note.clone() };
         let bytes = serde_json::to_vec(&record).expect("texts are representable in JSON");
         if let Err(error) = self.siblings.put(SIBLING, &bytes).await {
-            tracing::warn!(%error, "what the probe came to could not be stored; the sweep needs it not");
+            tracing::warn!(%error, "what the probe came to could not be stored; the sweep can do without");
         }
+        note
     }
 }
