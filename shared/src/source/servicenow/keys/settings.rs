@@ -189,7 +189,8 @@ impl ServiceNow {
 }
 
 fn principal(reader: &mut Reader<'_>) -> String {
-    let parts = ["snow.auth.username", "snow.oauth.client.id", "snow.oauth.jwt.subject"].map(|key| reader.optional(key).unwrap_or_default());
+    let parts =
+        ["snow.auth.username", "snow.oauth.client.id", "snow.oauth.jwt.subject"].map(|key| reader.optional(key).unwrap_or_default());
     parts.join("\n")
 }
 
