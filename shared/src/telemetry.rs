@@ -1,4 +1,6 @@
-//! Logs: to stderr, as text for a person or as JSON lines for a log store.
+//! Logs: to stderr, as text for a person or as JSON lines for a log store. Metrics: to stdout, and in functions only.
+
+pub mod metrics;
 
 use std::io::IsTerminal as _;
 

@@ -6,4 +6,5 @@ mod catch_up;
 mod deadlines;
 mod events;
 mod faults;
+mod metrics;
 mod ticks;

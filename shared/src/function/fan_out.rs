@@ -71,9 +71,12 @@ impl FanOut {
         if plan.tasks.is_empty() && order.selection != Selection::default() {
             return Err(invalid("`connectors` and `tables` have no table in common, so nothing is selected"));
         }
-        if let Some(function) = function {
-            dispatch(&mut plan, function, invoke).await?;
-        }
+        let dispatched = match function {
+            Some(function) => dispatch(&mut plan, function, invoke).await,
+            None => Ok(()),
+        };
+        self.settings.metrics.planned(&plan, self.host.now_ms());
+        dispatched?;
         tracing::info!(tick = order.tick, mode = ?plan.mode, tasks = plan.tasks.len(), invoked = plan.invoked, "planned");
         Ok(plan)
     }

@@ -9,6 +9,7 @@ use crate::config::{self, Documents, Env, Faults};
 use crate::cursor::CursorStore;
 use crate::cursor::dynamodb::DynamoStore;
 use crate::failure::{Failure, Retry};
+use crate::telemetry::metrics::Metrics;
 
 /// Where the layer with the documents lies.
 const CONFIG: &str = "/opt/config";
@@ -31,6 +32,8 @@ pub struct Settings {
     pub timeout: Result<Option<Duration>, String>,
     /// The function's name.
     pub name: String,
+    /// What is written of metrics; table by table unless `TABLESWEEP_TABLE_METRICS` is `off`.
+    pub metrics: Metrics,
 }
 
 impl Settings {
@@ -44,6 +47,10 @@ impl Settings {
             memory: megabytes.saturating_mul(1024 * 1024),
             timeout: timeout(env("TABLESWEEP_TIMEOUT_SECONDS")),
             name: env("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| "tablesweep".to_owned()),
+            metrics: Metrics {
+                function: env("AWS_LAMBDA_FUNCTION_NAME"),
+                by_table: env("TABLESWEEP_TABLE_METRICS").as_deref() != Some("off"),
+            },
         }
     }
 

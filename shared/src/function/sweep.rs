@@ -84,6 +84,9 @@ impl Sweep {
         tables.extend(refused.iter().flat_map(Refused::reports));
         let report = SweepReport::together(task.mode, tables);
         log(&report, &task);
+        for table in &report.tables {
+            self.settings.metrics.swept(table, task.tick.as_deref(), self.host.now_ms());
+        }
         self.producers.learn(&report.tables, &ready.resolver).await;
         match reports::failure(&report) {
             Some(failure) => Err(failure),
