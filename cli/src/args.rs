@@ -54,6 +54,30 @@ pub enum Command {
     /// Print the configuration reference as Markdown.
     #[command(after_help = "Example:\n  tablesweep reference > docs/configuration.md")]
     Reference,
+    /// Turn a document of Confluent's ServiceNow source (platform, cloud, cloud V2) into one of ours.
+    ///
+    /// The document goes to standard output; what needs a hand goes to standard error, and then the exit code is 1.
+    #[command(after_help = "Example:\n  tablesweep migrate confluent.json > config/connectors/servicenow.json")]
+    Migrate(MigrateArgs),
+    /// Print what completes commands in a shell.
+    #[command(after_help = "Example:\n  tablesweep completions bash > /etc/bash_completion.d/tablesweep")]
+    Completions(CompletionsArgs),
+}
+
+/// `migrate`.
+#[derive(Debug, Clone, Args)]
+pub struct MigrateArgs {
+    /// The document, as JSON in either of Connect's forms or as properties; - is standard input.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// `completions`.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
 }
 
 /// Where the documents are.

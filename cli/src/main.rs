@@ -11,6 +11,7 @@ mod demo;
 mod documents;
 mod exit;
 mod interrupt;
+mod migrate;
 mod notices;
 mod output;
 mod plan;
@@ -22,7 +23,7 @@ mod text;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use tablesweep::{assembly, config, telemetry};
 
 use args::{Arguments, Command};
@@ -41,6 +42,12 @@ fn main() -> ExitCode {
     exit::code(ended)
 }
 
+fn completions(shell: clap_complete::Shell) -> Result<Exit, Stop> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "tablesweep", &mut script);
+    output::text(&String::from_utf8_lossy(&script)).map(|()| Exit::Good)
+}
+
 async fn dispatch(command: Command) -> Result<Exit, Stop> {
     match command {
         #[cfg(feature = "demo")]
@@ -50,6 +57,8 @@ async fn dispatch(command: Command) -> Result<Exit, Stop> {
         Command::Sweep(arguments) => sweep::run(arguments).await,
         Command::Status(arguments) => status::run(arguments).await,
         Command::Cursor(command) => cursor::run(command).await,
+        Command::Migrate(arguments) => migrate::run(&arguments),
+        Command::Completions(arguments) => completions(arguments.shell),
         Command::Reference => output::text(&config::reference(assembly::SOURCES)).map(|()| Exit::Good),
     }
 }

@@ -9,5 +9,6 @@ mod dynamodb;
 mod exits;
 mod interrupts;
 mod kafka;
+mod migrate;
 mod schemas;
 mod status;

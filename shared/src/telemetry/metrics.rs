@@ -73,8 +73,8 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
     [SWEEP, BY_TABLE, REASONS, PLAN].into_iter().flatten()
 }
 
-/// Writes the metrics of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Writes the metrics of a function. The default writes none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Metrics {
     /// The function's name; `None` outside of Lambda, where nobody would read them.
     pub function: Option<String>,

@@ -10,6 +10,7 @@ use super::*;
 use crate::cursor::memory::MemoryStore;
 use crate::cursor::{Acquire, Change, Hold, Identity, Position, Progress, Standing, Write};
 use crate::sweep::Mode;
+use crate::telemetry::metrics::Metrics;
 
 fn documents() -> TempDir {
     let dir = TempDir::new().expect("a folder");
@@ -33,6 +34,7 @@ fn settings(config: PathBuf) -> Settings {
         memory: 1 << 27,
         timeout: Ok(None),
         name: "fan-out".to_owned(),
+        metrics: Metrics::default(),
     }
 }
 

@@ -5,6 +5,7 @@ use super::*;
 use crate::cursor::memory::MemoryStore;
 use crate::host::ManualClock;
 use crate::sweep::Outcome;
+use crate::telemetry::metrics::Metrics;
 
 const NOW: i64 = 1_800_000_000_000;
 
@@ -28,6 +29,7 @@ fn sweep(worker: &Value, class: &str) -> (Sweep, TempDir) {
         memory: 1 << 27,
         timeout: Ok(None),
         name: "sweep".to_owned(),
+        metrics: Metrics::default(),
     };
     let sweep = Sweep::new(settings, Host::with_clock(ManualClock::at(NOW)));
     let store: Arc<dyn CursorStore> = Arc::new(MemoryStore::new());
