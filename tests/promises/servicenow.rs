@@ -6,3 +6,4 @@ mod probe;
 mod records;
 mod rows;
 mod sign_in;
+mod transport;
