@@ -61,6 +61,7 @@ test: ## every test, against real parts that are fetched and started as needed
 	$(call need,mvn,fetches Apache Kafka (Debian: apt-get install maven)); \
 	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
 	$(call need,patch,breaks the protocol for the model (Debian: apt-get install patch)); \
+	$(call need,tsql,FreeTDS asks the TDS test server (Debian: apt-get install freetds-bin)); \
 	$(say_missing)
 	@tests/testbed/parts/fetch.sh
 	@.ci/template test

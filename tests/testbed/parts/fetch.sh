@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches the real parts that the tests talk to: Apache Kafka (Maven Central) and moto (PyPI).
+# Fetches the real parts that the tests talk to: Apache Kafka (Maven Central), moto and clients of TDS (PyPI).
 #
 #   tests/testbed/parts/fetch.sh
 #
@@ -120,13 +120,13 @@ else
 fi
 
 if fetched venv "$here/requirements.txt" && "$parts/venv/bin/python" -c '' 2>/dev/null; then
-  echo "fetch.sh: moto is there"
+  echo "fetch.sh: moto and the clients of TDS are there"
 else
-  echo "fetch.sh: fetching moto"
+  echo "fetch.sh: fetching moto and the clients of TDS"
   # A virtual environment cannot be moved (its scripts name their own path), so the pins are written last.
   rm -rf "$parts/venv"
   python3 -m venv "$parts/venv"
   "$parts/venv/bin/python" -m pip install -q -r "$here/requirements.txt"
-  "$parts/venv/bin/python" -c 'import moto.server'
+  "$parts/venv/bin/python" -c 'import moto.server, pymssql, pytds, OpenSSL'
   cp "$here/requirements.txt" "$parts/venv/.pins"
 fi

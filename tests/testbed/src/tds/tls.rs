@@ -29,6 +29,13 @@ pub struct Identity {
     pub key: String,
 }
 
+impl Identity {
+    /// Out of one text that holds all of it.
+    pub fn of_pem(pem: &str) -> Self {
+        Self { chain: pem.to_owned(), key: pem.to_owned() }
+    }
+}
+
 impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()

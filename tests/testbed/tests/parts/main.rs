@@ -10,3 +10,4 @@ mod moto;
 mod process;
 mod proxy;
 mod state_machine;
+mod tds;

@@ -50,7 +50,7 @@ pub struct Answering {
 #[derive(Default)]
 struct Interruptions {
     error: Option<(usize, SqlError)>,
-    delay: Option<(usize, Duration)>,
+    delays: Vec<(usize, Duration)>,
     silence: Option<usize>,
 }
 
@@ -226,7 +226,7 @@ impl Answering {
                 }
                 Effect::Error(error) => interruptions.error = Some((usize::MAX, (&error).into())),
                 Effect::ErrorAfterRows(rows, error) => interruptions.error = Some((rows, (&error).into())),
-                Effect::DelayAfterRows(rows, delay) => interruptions.delay = Some((rows, delay)),
+                Effect::DelayAfterRows(rows, delay) => interruptions.delays.push((rows, delay)),
                 Effect::SilenceAfterRows(rows) => interruptions.silence = Some(rows),
                 Effect::Delay(delay) => tokio::time::sleep(delay).await,
                 Effect::Cut(bytes) => self.cut = Some(bytes),
@@ -387,9 +387,9 @@ impl Answering {
         token::columns(&mut out, &set.columns, &database, utf8);
         self.put(&out).await?;
         for at in 0..=set.lines.len() {
-            if let Some((_, delay)) = interruptions.delay.filter(|(rows, _)| *rows == at) {
+            for (_, delay) in interruptions.delays.iter().filter(|(rows, _)| *rows == at) {
                 self.flush().await?;
-                tokio::time::sleep(delay).await;
+                tokio::time::sleep(*delay).await;
             }
             if interruptions.silence == Some(at) {
                 self.flush().await?;

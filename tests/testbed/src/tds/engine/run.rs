@@ -293,7 +293,7 @@ fn set(session: &mut Session, option: &str, value: &str) -> Result<Answer, SqlEr
         ("ansi_null_dflt_on", "on"),
         ("arithabort", ""),
         ("concat_null_yields_null", "on"),
-        ("cursor_close_on_commit", "off"),
+        ("cursor_close_on_commit", ""),
         ("quoted_identifier", "on"),
         ("numeric_roundabort", "off"),
         ("nocount", "off"),
