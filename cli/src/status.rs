@@ -77,7 +77,7 @@ fn notes(row: &TableStatus) -> Vec<String> {
         let until = row.leased_until.as_ref().map_or_else(String::new, |until| format!(", its lease ends {until}"));
         notes.push(format!("a sweep is under way{until}"));
     }
-    let counted = [("suppressed", row.suppressed), ("hidden", row.hidden), ("skipped", row.skipped)];
+    let counted = [("suppressed", row.suppressed), ("hidden", row.hidden), ("late", row.late), ("skipped", row.skipped)];
     let counted: Vec<String> = counted.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{n} {what}")).collect();
     if !counted.is_empty() {
         notes.push(counted.join(", "));

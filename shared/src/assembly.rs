@@ -166,6 +166,12 @@ impl Assembly {
                 let rotation = Arc::new(ReadAgain { connector: connector.clone(), resolver: Arc::clone(&self.resolver) });
                 Ok(Connection::new(&connector.name, settings, self.host.clone(), rotation, &self.limiters)?.tables())
             }
+            "sqlserver" => {
+                let settings = sqlserver::keys::SqlServer::read(&connector.values)
+                    .map_err(|faults| Failure::new("Config.Invalid", Retry::Never, format!("{}: {faults}", connector.name)))?;
+                let rotation = Arc::new(ReadAgain { connector: connector.clone(), resolver: Arc::clone(&self.resolver) });
+                Ok(sqlserver::Connection::new(&connector.name, settings, self.host.clone(), rotation).tables())
+            }
             other => Err(Failure::new(
                 "Config.NotBuilt",
                 Retry::Never,
@@ -196,5 +202,18 @@ impl servicenow::Rotation for ReadAgain {
         let settings = servicenow::keys::ServiceNow::read(&renewed.values)
             .map_err(|faults| Failure::new("Config.Invalid", Retry::Never, format!("{}: {faults}", self.connector.name)))?;
         Ok(Some(settings.auth))
+    }
+}
+
+#[async_trait]
+impl sqlserver::Rotation for ReadAgain {
+    async fn renew(&self) -> Result<Option<sqlserver::Credential>, Failure> {
+        let (renewed, changed) = self.connector.refresh(&self.resolver).await.map_err(|error| unresolved(&self.connector.name, &error))?;
+        if !changed {
+            return Ok(None);
+        }
+        let settings = sqlserver::keys::SqlServer::read(&renewed.values)
+            .map_err(|faults| Failure::new("Config.Invalid", Retry::Never, format!("{}: {faults}", self.connector.name)))?;
+        Ok(Some(sqlserver::Credential { user: settings.user, password: settings.password }))
     }
 }

@@ -188,6 +188,8 @@ pub struct Page {
     pub skipped: u64,
     /// Hidden rows found with this page.
     pub hidden: u64,
+    /// Rows found behind the cursor that were not delivered.
+    pub late: u64,
     /// Seconds between the source's now and what has been delivered up to; `None` where the source cannot tell.
     pub lag_seconds: Option<i64>,
     /// What holds the page's bytes in the byte budget until it is acknowledged.

@@ -10,3 +10,4 @@ mod kafka_sink;
 mod kills;
 mod laptop;
 mod servicenow;
+mod sqlserver;

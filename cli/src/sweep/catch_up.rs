@@ -134,6 +134,7 @@ fn joined(before: Option<TableReport>, after: TableReport) -> TableReport {
         duplicates_suppressed: before.duplicates_suppressed + after.duplicates_suppressed,
         rows_skipped: before.rows_skipped + after.rows_skipped,
         rows_hidden: before.rows_hidden + after.rows_hidden,
+        rows_late: before.rows_late + after.rows_late,
         requests: before.requests + after.requests,
         bytes_in: before.bytes_in + after.bytes_in,
         duration_ms: before.duration_ms + after.duration_ms,

@@ -187,6 +187,8 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub struct KnownIdentity {
     /// The instance.
     pub instance: Option<String>,
+    /// The table, where it is written in another form than in the documents.
+    pub table: Option<String>,
     /// The field that orders the rows.
     pub field: Option<String>,
     /// The field that breaks ties.

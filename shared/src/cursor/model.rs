@@ -227,12 +227,19 @@ pub struct Counters {
     pub suppressed: u64,
     /// Rows that the source counts but does not show, each counted once.
     pub hidden: u64,
+    /// Rows that became visible behind the cursor and were not delivered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late: u64,
     /// Rows left out by a policy: without a readable cursor, or larger than the sink takes.
     pub skipped: u64,
     /// Rows acknowledged in the last sweep that delivered any.
     pub last_rows: u64,
     /// When that was, in epoch milliseconds; 0 before the first.
     pub last_rows_ms: i64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Where the dedup window is.

@@ -167,7 +167,7 @@ fn log(report: &SweepReport, task: &SweepTask) {
         let code = table.reason.as_ref().map(|reason| reason.code.as_str());
         tracing::info!(
             connector, table = alias, tick = task.tick, mode = ?task.mode, ?outcome, code, ?phase, rows,
-            suppressed = table.duplicates_suppressed, hidden = table.rows_hidden, skipped = table.rows_skipped,
+            suppressed = table.duplicates_suppressed, hidden = table.rows_hidden, late = table.rows_late, skipped = table.rows_skipped,
             requests, bytes_in, lag_seconds, duration_ms, "swept"
         );
         if report.mode == Mode::CatchUp && !table.outcome.is_good() {

@@ -54,7 +54,7 @@ impl Place {
             alias: alias.to_owned(),
             source: kind.name.to_owned(),
             instance: known.instance,
-            table: connector.values.text(&format!("{}{alias}.name", kind.alias_prefix)).map(str::to_owned),
+            table: known.table.or_else(|| connector.values.text(&format!("{}{alias}.name", kind.alias_prefix)).map(str::to_owned)),
             field: known.field,
             id_field: known.id_field,
             fingerprint: known.fingerprint,

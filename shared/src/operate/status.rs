@@ -67,6 +67,8 @@ pub struct TableStatus {
     pub suppressed: u64,
     /// Rows that the source counts and does not show.
     pub hidden: u64,
+    /// Rows that became visible behind the cursor and were not delivered.
+    pub late: u64,
     /// Rows left out by policy.
     pub skipped: u64,
     /// Rows of the last sweep that delivered any.
@@ -166,6 +168,7 @@ fn blank(place: &Place) -> TableStatus {
         rows: 0,
         suppressed: 0,
         hidden: 0,
+        late: 0,
         skipped: 0,
         last_rows: 0,
         last_rows_at: None,
@@ -178,7 +181,7 @@ fn blank(place: &Place) -> TableStatus {
 
 fn of_item(place: &Place, item: &Item, term: LeaseTerm, now_ms: i64) -> TableStatus {
     let (state, reason, since, next_try) = standing(&item.standing);
-    let Counters { rows, suppressed, hidden, skipped, last_rows, last_rows_ms } = item.progress.counters;
+    let Counters { rows, suppressed, hidden, late, skipped, last_rows, last_rows_ms } = item.progress.counters;
     let lease = item.lease.as_ref().filter(|lease| term == LeaseTerm::Process || lease.until_ms > now_ms);
     TableStatus {
         state,
@@ -192,6 +195,7 @@ fn of_item(place: &Place, item: &Item, term: LeaseTerm, now_ms: i64) -> TableSta
         rows,
         suppressed,
         hidden,
+        late,
         skipped,
         last_rows,
         last_rows_at: (last_rows_ms != 0).then(|| rfc3339(last_rows_ms)),

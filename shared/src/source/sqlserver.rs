@@ -1,20 +1,143 @@
-//! The SQL Server source. Its documents are read and checked, and its parts are here; sweeping is not built yet and is
-//! refused by name.
+//! The SQL Server source: tables by an ever growing unique number, over one connection per poll.
 //!
 //! ```text
+//! keys       what documents say              session    polls and batches: what happens in a sweep
+//! connect    a connection, bounded, closed   activate   where a table begins
+//! login      one try at a time               drift      the baseline in the store
+//! wire       the socket below the driver     batch      one statement and its rows
+//! error      what went wrong, what to do     audit      rows that came late
+//!
 //! catalog    what a name stands for: object, columns, indexes, in one question
 //! validate   whether the table can be polled, or why not
 //! schema     the baseline, and how a table differs from it
 //! column     what is selected, and what of it arrives
 //! value      values and rows as JSON
 //! sequence   the numbers that rows are read by
+//! position   those numbers as cursors
 //! ```
+//!
+//! [`Connection`] is a server as this process talks to it: one login, shared by the tables of a connector.
 
+mod activate;
+mod audit;
+mod batch;
 pub mod catalog;
 pub mod column;
+mod connect;
+mod drift;
+mod error;
 pub mod keys;
+mod login;
 mod position;
 pub mod schema;
 pub mod sequence;
+mod session;
 pub mod validate;
 pub mod value;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use activate::Place;
+use connect::Server;
+use keys::SqlServer;
+pub use login::{Credential, Rotation};
+use session::{Names, Session};
+
+use crate::cursor::{Identity, Position};
+use crate::failure::{Failure, Retry};
+use crate::host::Host;
+use crate::record::Shape;
+use crate::source::{Resume, Table, TableSweep};
+
+/// A server with the tables that one document takes from it.
+pub struct Connection {
+    connector: String,
+    server: Arc<Server>,
+}
+
+impl Connection {
+    /// Contacts nothing yet.
+    pub fn new(connector: &str, settings: SqlServer, host: Host, rotation: Arc<dyn Rotation>) -> Self {
+        Self { connector: connector.to_owned(), server: Arc::new(Server::new(settings, host, rotation)) }
+    }
+
+    /// The tables with the shape of their records, in the order of their aliases.
+    pub fn tables(&self) -> Vec<(Arc<dyn Table>, Shape)> {
+        let settings = &self.server.settings;
+        settings.tables.iter().map(|table| (Arc::new(self.table(table)) as Arc<dyn Table>, self.shape(table))).collect()
+    }
+
+    fn table(&self, table: &keys::Table) -> SqlTable {
+        let settings = &self.server.settings;
+        let identity = Identity {
+            connector: self.connector.clone(),
+            alias: table.alias.clone(),
+            source: keys::SOURCE.name.to_owned(),
+            instance: keys::instance(&settings.host, settings.port, &settings.database),
+            table: table.name.to_string(),
+            field: table.sequence_column.clone(),
+            id_field: String::new(),
+            fingerprint: position::fingerprint(&table.name, &table.sequence_column),
+        };
+        SqlTable { identity, table: table.clone(), server: Arc::clone(&self.server) }
+    }
+
+    fn shape(&self, table: &keys::Table) -> Shape {
+        let name = table.name.to_string();
+        let headers = [("mssql.table", name.as_str()), ("mssql.server", self.server.settings.host.as_str())];
+        Shape::schemaless(&table.topic, &headers, "mssql.extracted_at", "mssql.schema.mode")
+    }
+}
+
+/// One table.
+struct SqlTable {
+    identity: Identity,
+    table: keys::Table,
+    server: Arc<Server>,
+}
+
+#[async_trait]
+impl Table for SqlTable {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn topic(&self) -> &str {
+        &self.table.topic
+    }
+
+    fn poll_interval(&self) -> Duration {
+        self.table.poll_interval
+    }
+
+    fn page_size(&self) -> u32 {
+        self.table.batch_size
+    }
+
+    async fn open(&self, from: Resume) -> Result<Box<dyn TableSweep>, Failure> {
+        let place = match &from.progress.cursor {
+            None => Place::NotActivated,
+            Some(stored) => Place::After(position::read(stored).ok_or_else(|| self.unreadable(stored))?),
+        };
+        let names = Names { connector: self.identity.connector.clone(), alias: self.identity.alias.clone() };
+        Ok(Box::new(Session::new(Arc::clone(&self.server), names, self.table.clone(), place, from)))
+    }
+}
+
+impl SqlTable {
+    fn unreadable(&self, position: &Position) -> Failure {
+        let shown = serde_json::to_string(position).unwrap_or_default();
+        Failure::new(
+            "Cursor.Format",
+            Retry::Never,
+            format!(
+                "{}/{}: the stored position {shown} is not one of this source; `tablesweep cursor rewind` sets another",
+                self.identity.connector, self.identity.alias
+            ),
+        )
+    }
+}

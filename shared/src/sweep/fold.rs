@@ -25,6 +25,8 @@ pub struct Step {
     pub hidden: u64,
     /// Rows left out because their cursor cannot be read.
     pub skipped: u64,
+    /// Rows found behind the cursor that were not delivered.
+    pub late: u64,
     /// The page's number in the pipeline, under which the sink's report is kept.
     pub page: u64,
 }
@@ -38,6 +40,8 @@ pub struct Counted {
     pub suppressed: u64,
     /// Hidden rows found.
     pub hidden: u64,
+    /// Rows found behind the cursor that were not delivered.
+    pub late: u64,
     /// Rows left out by policy, at the source or at the sink.
     pub skipped: u64,
 }
@@ -101,10 +105,12 @@ impl Fold {
         counters.rows += delivered.rows;
         counters.suppressed += step.suppressed;
         counters.hidden += step.hidden;
+        counters.late += step.late;
         counters.skipped += skipped;
         self.counted.rows += delivered.rows;
         self.counted.suppressed += step.suppressed;
         self.counted.hidden += step.hidden;
+        self.counted.late += step.late;
         self.counted.skipped += skipped;
     }
 

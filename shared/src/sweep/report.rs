@@ -77,6 +77,8 @@ pub struct TableReport {
     pub rows_skipped: u64,
     /// Hidden rows found for the first time.
     pub rows_hidden: u64,
+    /// Rows that became visible behind the cursor and were not delivered, each counted once.
+    pub rows_late: u64,
     /// Requests to the source, repeated ones included.
     pub requests: u64,
     /// Bytes of the source's answers as they came over the wire.
@@ -106,6 +108,7 @@ impl TableReport {
             duplicates_suppressed: 0,
             rows_skipped: 0,
             rows_hidden: 0,
+            rows_late: 0,
             requests: 0,
             bytes_in: 0,
             cursor: None,

@@ -54,7 +54,7 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run) -> Swept {
     report.duration_ms = u64::try_from((engine.host.monotonic().saturating_sub(begun)).as_millis()).unwrap_or(u64::MAX);
     tracing::info!(
         connector = report.connector, table = report.table, outcome = ?report.outcome, rows = report.rows,
-        suppressed = report.duplicates_suppressed, hidden = report.rows_hidden, skipped = report.rows_skipped,
+        suppressed = report.duplicates_suppressed, hidden = report.rows_hidden, late = report.rows_late, skipped = report.rows_skipped,
         requests = report.requests, bytes_in = report.bytes_in, lag_seconds = report.lag_seconds,
         duration_ms = report.duration_ms, code = report.reason.as_ref().map(|reason| reason.code.as_str()),
         "swept"
@@ -288,6 +288,7 @@ impl<'a> Sweep<'a> {
                     checkpoint: page.checkpoint.clone(),
                     suppressed: page.suppressed,
                     hidden: page.hidden,
+                    late: page.late,
                     skipped: page.skipped,
                     page: self.hand.next_page(),
                 };
@@ -383,6 +384,7 @@ impl<'a> Sweep<'a> {
         self.report.rows = counted.rows;
         self.report.duplicates_suppressed = counted.suppressed;
         self.report.rows_hidden = counted.hidden;
+        self.report.rows_late = counted.late;
         self.report.rows_skipped = counted.skipped;
         self.report.phase = self.item.progress.phase;
         self.report.cursor.clone_from(&self.item.progress.cursor);

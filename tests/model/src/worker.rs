@@ -243,7 +243,7 @@ impl Sweep {
         let Some(page) = answered.or_else(|| self.ask(table, scenario)) else {
             return false;
         };
-        let step = Step { checkpoint: page.checkpoint.clone(), suppressed: 0, hidden: 0, skipped: 0, page: self.hand.next_page() };
+        let step = Step { checkpoint: page.checkpoint.clone(), suppressed: 0, hidden: 0, late: 0, skipped: 0, page: self.hand.next_page() };
         let last = page.last;
         self.hand.fetched(step, page, last);
         true

@@ -30,7 +30,7 @@ async fn the_typed_settings_hold_the_document_and_the_defaults() {
     );
     assert!(!settings.trust_server_certificate && !settings.decimal_as_string && !settings.emit_envelope);
     assert_eq!((settings.login_timeout, settings.query_timeout), (Duration::from_secs(15), Duration::from_secs(30)));
-    assert_eq!((settings.packet_size, settings.audit_interval), (None, None));
+    assert_eq!((settings.packet_size, settings.audit_interval), (16_384, None));
     let table = &settings.tables[0];
     assert_eq!((table.name.to_string().as_str(), table.sequence_column.as_str()), ("dbo.orders", "id"));
     assert_eq!((table.batch_size, table.max_rows_per_poll), (500, 10_000));

@@ -50,7 +50,15 @@ fn full(item: &Item) -> (Progress, Standing) {
         page_size: Some(250),
         clock_difference_ms: Some(-1_234),
         window: StoredWindow::Inline("AAECAwQFBgcICQoLDA0ODw==".to_owned()),
-        counters: Counters { rows: u64::from(u32::MAX) * 1_000, suppressed: 1, hidden: 2, skipped: 3, last_rows: 4, last_rows_ms: START },
+        counters: Counters {
+            rows: u64::from(u32::MAX) * 1_000,
+            suppressed: 1,
+            hidden: 2,
+            late: 5,
+            skipped: 3,
+            last_rows: 4,
+            last_rows_ms: START,
+        },
         notes: [("größe".to_owned(), "\"quoted\"\n\u{0}\u{1f600}".to_owned())].into(),
     };
     (progress, Standing::Parked(Parked::after(&item.standing, "Source.Forbidden", "ünable: \"x\"".to_owned(), START)))

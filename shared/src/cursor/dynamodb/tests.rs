@@ -30,6 +30,7 @@ fn usual() -> Item {
                 rows: 12_345_678,
                 suppressed: 123_456,
                 hidden: 12,
+                late: 0,
                 skipped: 0,
                 last_rows: 17,
                 last_rows_ms: 1_800_000_000_000,

@@ -57,6 +57,7 @@ fn known_identity(values: &Values, alias: &str, known: Lookup<'_>) -> KnownIdent
     };
     KnownIdentity {
         instance: known("snow.url").and_then(|url| Url::parse(url.trim()).ok()?.host_str().map(str::to_ascii_lowercase)),
+        table: None,
         field: text("timestamp.field"),
         id_field: text("sys.id.field"),
         fingerprint,

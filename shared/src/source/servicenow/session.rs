@@ -255,6 +255,7 @@ impl Session {
             suppressed: delivery.suppressed,
             skipped: delivery.skipped,
             hidden: delivery.hidden,
+            late: 0,
             lag_seconds: Some(delivery.lag_seconds),
             admission: Some(Arc::new(admission)),
         }

@@ -11,6 +11,8 @@ pub use settings::{Encrypt, Intent, Oversize, ReadMode, SchemaMode, SqlServer, S
 
 /// The variable with the smallest allowed poll interval, in seconds.
 pub const MIN_INTERVAL: &str = "SP_MSSQL_POLLING_MIN_INTERVAL_SECONDS";
+/// The port of a server that is not told otherwise.
+const DEFAULT_PORT: u16 = 1433;
 /// The smallest allowed poll interval when the variable is not set.
 const DEFAULT_MIN_INTERVAL_SECONDS: u32 = 1;
 
@@ -23,7 +25,7 @@ pub static SOURCE: SourceKind = SourceKind {
     alias_prefix: "mssql.table.",
     keys: KEYS,
     check,
-    not_yet: Some("the SQL Server source"),
+    not_yet: None,
     oversize_key: "mssql.oversize.row.behavior",
     cursors: super::position::RULES,
 };
@@ -91,14 +93,19 @@ static KEYS: &[Key] = &[
     Key::new(
         "mssql.encrypt",
         Kind::Choice(&["mandatory", "optional", "strict"]),
-        "Whether everything is encrypted, only the login, or everything from the first byte on (TDS 8.0).",
+        "Whether everything is encrypted, or only if the server can (then with a warning), or from the first byte on (TDS 8.0).",
     )
     .or("mandatory"),
     Key::new("mssql.trust.server.certificate", Kind::Boolean, "Whether any certificate of the server is good enough.").or("false"),
-    Key::new("mssql.tls.ca.path", Kind::Path, "Certificates (PEM) to trust instead of the public ones."),
+    Key::new("mssql.tls.ca.path", Kind::Path, "Certificates (PEM) to trust beside those of the system."),
     Key::new("mssql.timezone", Kind::Shaped(&ZONE), "The zone of dates and times that carry none.").or("UTC"),
-    Key::new("mssql.login.timeout.ms", millis(1), "The longest wait for connection and login.").or("15000"),
-    Key::new("mssql.query.timeout.ms", millis(1), "The longest wait for an answer to a statement.").or("30000"),
+    Key::new(
+        "mssql.login.timeout.ms",
+        millis(1),
+        "The longest wait for a connection that is signed in, name look-up and redirect included.",
+    )
+    .or("15000"),
+    Key::new("mssql.query.timeout.ms", millis(1), "The longest wait for the whole answer to a statement.").or("30000"),
     Key::new("mssql.emit.envelope", Kind::Boolean, "Whether values are wrapped in before, after, source, op and ts_ms.")
         .or("false")
         .not_yet(&[NotYet { values: Some(&["true"]), what: "the envelope" }]),
@@ -114,11 +121,7 @@ static KEYS: &[Key] = &[
     )
     .or("plain"),
     Key::new("mssql.application.intent", Kind::Choice(&["readwrite", "readonly"]), "What an availability group routes by.").or("readwrite"),
-    Key::new(
-        "mssql.packet.size",
-        Kind::Integer { min: 512, max: 32_767, unit: "bytes" },
-        "The size of network packets; the driver's own when absent.",
-    ),
+    Key::new("mssql.packet.size", Kind::Integer { min: 512, max: 32_767, unit: "bytes" }, "The size of network packets.").or("16384"),
     Key::new(
         "mssql.audit.interval.ms",
         millis(1000),
@@ -141,9 +144,20 @@ static KEYS: &[Key] = &[
     )
     .or("latest"),
     Key::of_table("batch.size", count(1, 100_000), "Rows per statement.").or("500"),
-    Key::of_table("max.rows.per.poll", count(1, I32), "Rows per sweep; at least one batch.").or("10000"),
+    Key::of_table(
+        "max.rows.per.poll",
+        count(1, I32),
+        "Rows per connection; at least one batch. A sweep goes on with another connection until it is caught up.",
+    )
+    .or("10000"),
     Key::of_table("poll.interval.ms", millis(1), "How often a table that is caught up is looked at.").or("5000"),
 ];
+
+/// The name of a server and its database: what a cursor belongs to. Two ports are two servers.
+pub(super) fn instance(host: &str, port: u16, database: &str) -> String {
+    let host = host.to_ascii_lowercase();
+    if port == DEFAULT_PORT { format!("{host}/{database}") } else { format!("{host}:{port}/{database}") }
+}
 
 /// The key of a table's setting.
 fn of(alias: &str, setting: &str) -> String {

@@ -26,7 +26,7 @@ pub struct SqlServer {
     pub encrypt: Encrypt,
     /// Whether any certificate is good enough.
     pub trust_server_certificate: bool,
-    /// Certificates (PEM) to trust instead of the public ones.
+    /// Certificates (PEM) to trust beside those of the system.
     pub tls_ca_path: Option<String>,
     /// The zone of dates and times that carry none.
     pub timezone: TimeZone,
@@ -44,8 +44,8 @@ pub struct SqlServer {
     pub read_mode: ReadMode,
     /// What an availability group routes by.
     pub application_intent: Intent,
-    /// The size of network packets, unless it is the driver's own.
-    pub packet_size: Option<u16>,
+    /// The size of network packets.
+    pub packet_size: u16,
     /// How often rows behind the cursor are counted, if ever.
     pub audit_interval: Option<Duration>,
     /// What a row does that is larger than Kafka takes.
@@ -60,7 +60,7 @@ pub enum Encrypt {
     /// Everything after the first exchange.
     #[default]
     Mandatory,
-    /// At least the login.
+    /// Everything, unless the server cannot.
     Optional,
     /// Everything, as TDS 8.0 does.
     Strict,
@@ -131,7 +131,7 @@ pub struct Table {
     pub start: Start,
     /// Rows per statement.
     pub batch_size: u32,
-    /// Rows per sweep.
+    /// Rows per connection.
     pub max_rows_per_poll: u32,
     /// How often the table is looked at when it is caught up.
     pub poll_interval: Duration,
@@ -269,7 +269,7 @@ impl SqlServer {
                 "readonly" => Some(Intent::ReadOnly),
                 _ => None,
             }),
-            packet_size: reader.optional_integer("mssql.packet.size"),
+            packet_size: reader.integer("mssql.packet.size"),
             audit_interval: audit.map(Duration::from_millis),
             oversize_row: reader.choice("mssql.oversize.row.behavior", |text| match text {
                 "fail" => Some(Oversize::Fail),

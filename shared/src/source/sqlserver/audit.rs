@@ -1,0 +1,161 @@
+//! The audit: counts ranges again that were delivered before, and so finds rows that became visible behind the cursor.
+//!
+//! A row with a lower sequence may be committed after one with a higher (two transactions at once), and a reader that goes
+//! by the sequence never comes back for it. It can be noticed, though: the range that it belongs to has one row more than
+//! were delivered from it. So the last few ranges are kept with their counts, and counted again every
+//! `mssql.audit.interval.ms`. What is found is reported once and not delivered: nobody knows which row it is.
+//!
+//! Rows that were deleted make a range smaller. They are taken off its count, or a row that comes late afterwards would
+//! go unnoticed; one that comes while another goes is not noticed.
+//!
+//! Everything here is a plain value; the statements are sent by whoever holds it.
+
+use super::sequence::Sequence;
+
+/// Closed ranges that are kept. Each is counted again that many times.
+const KEPT: usize = 4;
+
+/// Rows above `from` (`None`: from the first) up to and with `to`, and how many of them were delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) from: Option<Sequence>,
+    pub(super) to: Sequence,
+    pub(super) count: u64,
+}
+
+/// Rows that came late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Late {
+    pub(super) range: Range,
+    pub(super) rows: u64,
+}
+
+/// What is kept from one audit to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Audit {
+    /// When the next one is due, in epoch milliseconds.
+    next_ms: i64,
+    /// What was delivered since the last one.
+    open: Option<Range>,
+    /// What was delivered before that, newest last.
+    closed: Vec<Range>,
+}
+
+impl Audit {
+    /// A batch of `count` rows was read, above `from` and up to `to`.
+    pub(super) fn delivered(&mut self, from: Option<Sequence>, to: Sequence, count: u64) {
+        match &mut self.open {
+            Some(open) => (open.to, open.count) = (to, open.count + count),
+            None => self.open = Some(Range { from, to, count }),
+        }
+    }
+
+    /// Whether an audit is due. A time that lies too far ahead was written under another clock.
+    pub(super) fn is_due(&self, now_ms: i64, interval_ms: i64) -> bool {
+        self.next_ms <= now_ms || self.next_ms > now_ms.saturating_add(interval_ms)
+    }
+
+    /// What is to be counted, oldest first.
+    pub(super) fn ranges(&self) -> Vec<Range> {
+        self.closed.iter().chain(&self.open).copied().collect()
+    }
+
+    /// Takes in the counts of [`Audit::ranges`], in their order, and tells what came late.
+    pub(super) fn counted(&mut self, counts: &[u64], now_ms: i64, interval_ms: i64) -> Vec<Late> {
+        let mut late = Vec::new();
+        self.closed.extend(self.open.take());
+        for (range, now) in self.closed.iter_mut().zip(counts) {
+            if *now > range.count {
+                late.push(Late { range: *range, rows: now - range.count });
+            }
+            range.count = *now;
+        }
+        let spare = self.closed.len().saturating_sub(KEPT);
+        self.closed.drain(..spare);
+        self.next_ms = now_ms.saturating_add(interval_ms);
+        late
+    }
+
+    /// The text that is kept with the cursor: `next|open|closed|closed`, each range `from:to:count`.
+    pub(super) fn text(&self) -> String {
+        let written = |range: &Range| {
+            let from = range.from.map_or_else(String::new, |from| from.to_string());
+            format!("{from}:{}:{}", range.to, range.count)
+        };
+        let mut text = format!("{}|{}", self.next_ms, self.open.as_ref().map_or_else(String::new, written));
+        for range in &self.closed {
+            text.push('|');
+            text.push_str(&written(range));
+        }
+        text
+    }
+
+    /// Reads [`Audit::text`]; what is no such text is forgotten, and the audit begins anew.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split('|');
+        let next_ms = parts.next()?.parse().ok()?;
+        let open = match parts.next()? {
+            "" => None,
+            range => Some(read_range(range)?),
+        };
+        Some(Self { next_ms, open, closed: parts.map(read_range).collect::<Option<_>>()? })
+    }
+}
+
+fn read_range(text: &str) -> Option<Range> {
+    let mut parts = text.split(':');
+    let from = match parts.next()? {
+        "" => None,
+        from => Some(Sequence::parse(from)?),
+    };
+    let range = Range { from, to: Sequence::parse(parts.next()?)?, count: parts.next()?.parse().ok()? };
+    parts.next().is_none().then_some(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(number: i128) -> Sequence {
+        Sequence::new(number).expect("in range")
+    }
+
+    #[test]
+    fn a_late_row_is_told_once_with_its_range_and_a_deleted_one_makes_room_for_none() {
+        let mut audit = Audit::default();
+        audit.delivered(None, at(99), 99);
+        audit.delivered(Some(at(99)), at(101), 1);
+        assert_eq!(audit.ranges(), [Range { from: None, to: at(101), count: 100 }]);
+        let late = audit.counted(&[101], 1_000, 500);
+        assert_eq!(late, [Late { range: Range { from: None, to: at(101), count: 100 }, rows: 1 }]);
+        assert_eq!(audit.counted(&[101], 1_500, 500), [], "told once");
+        assert_eq!(audit.counted(&[100], 2_000, 500), [], "a row was deleted");
+        assert_eq!(audit.counted(&[101], 2_500, 500).len(), 1, "and another came late");
+        assert!(!audit.is_due(2_999, 500) && audit.is_due(3_000, 500) && audit.is_due(0, 500));
+    }
+
+    #[test]
+    fn the_last_ranges_are_counted_again_and_older_ones_are_let_go() {
+        let mut audit = Audit::default();
+        for n in 1..=9 {
+            audit.delivered(Some(at(n - 1)), at(n), 1);
+            let counts = vec![1; audit.ranges().len()];
+            assert_eq!(audit.counted(&counts, 0, 1), []);
+        }
+        assert_eq!(audit.ranges().iter().map(|range| range.to.number()).collect::<Vec<_>>(), [6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn an_audit_is_read_back_and_what_is_none_is_forgotten() {
+        let mut audit = Audit::default();
+        audit.delivered(None, at(-5), 7);
+        audit.counted(&[7], -3, 60_000);
+        let digits = 10_i128.pow(38) - 1;
+        audit.delivered(Some(at(-5)), at(digits), 12);
+        assert_eq!(Audit::read(&audit.text()), Some(audit));
+        assert_eq!(Audit::read(&Audit::default().text()), Some(Audit::default()));
+        for odd in ["", "x|", "1", "1|2", "1|1:2:3:4", "1|1:2:-3", "1||x:1:1"] {
+            assert_eq!(Audit::read(odd), None, "{odd}");
+        }
+    }
+}

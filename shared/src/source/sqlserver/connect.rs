@@ -1,0 +1,243 @@
+//! Connections: made for one poll, bounded at every step, closed on every path.
+//!
+//! `mssql.login.timeout.ms` covers everything up to the accepted login, name look-up and redirect included, and
+//! `mssql.query.timeout.ms` a whole statement with all of its rows; both end earlier when the invocation does. The driver's own
+//! time-outs are off: they bound the gap between two pieces of an answer, and a server that sends a byte a
+//! second would never meet one.
+//!
+//! A connection is never used again after anything went wrong on it: it is dropped, which closes the socket, and the
+//! server ends what it was doing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::ExposeSecret as _;
+use tiberius::{AuthMethod, Config, EncryptionLevel, Query, Row};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt as _};
+
+use super::error::{Error, Stage};
+use super::keys::{Encrypt, Intent, SqlServer};
+use super::login::{Credential, Login, Rotation, Turn};
+use super::wire::{Seen, Wire};
+use crate::host::Host;
+use crate::sweep::Allowance;
+
+/// What the server shows beside the session.
+const PROGRAM: &str = "tablesweep";
+
+/// The longest wait for a polite end of a connection whose work is done.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// A server as this process talks to it; shared by the tables of a connector.
+pub(super) struct Server {
+    pub(super) settings: SqlServer,
+    host: Host,
+    login: Login,
+}
+
+/// Where to dial, and which name the certificate must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    host: String,
+    port: u16,
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Why a dial did not end in a connection.
+enum Missed {
+    Redirected(Target),
+    Failed(Error),
+}
+
+impl From<Error> for Missed {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The moment by which something must have happened, and what set it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    at: Duration,
+    whole: Duration,
+    by_budget: bool,
+}
+
+impl Limit {
+    /// `own` from now on, or the end of the invocation if that comes first.
+    pub(super) fn new(allowance: &Allowance, own: Duration) -> Self {
+        let whole = allowance.timeout(own);
+        Self { at: allowance.host().monotonic() + whole, whole, by_budget: allowance.left().is_some_and(|left| left < own) }
+    }
+
+    /// What is left of it.
+    pub(super) fn left(&self, host: &Host) -> Duration {
+        self.at.saturating_sub(host.monotonic())
+    }
+
+    /// What it means that it has passed.
+    pub(super) fn passed(&self, stage: Stage) -> Error {
+        if self.by_budget { Error::BudgetSpent } else { Error::TimedOut { stage, limit: self.whole } }
+    }
+}
+
+impl Server {
+    /// Contacts nothing yet.
+    pub(super) fn new(settings: SqlServer, host: Host, rotation: Arc<dyn Rotation>) -> Self {
+        let credential = Credential { user: settings.user.clone(), password: settings.password.clone() };
+        Self { login: Login::new(host.clone(), credential, rotation), settings, host }
+    }
+
+    /// Connects and signs in.
+    ///
+    /// # Errors
+    /// Each says how far it had come.
+    pub(super) async fn open(&self, allowance: &Allowance) -> Result<Open, Error> {
+        let limit = Limit::new(allowance, self.settings.login_timeout);
+        let waiting = timeout(limit.left(&self.host), self.login.turn());
+        let mut turn = waiting.await.map_err(|_| limit.passed(Stage::Connect))??;
+        match self.dial_in(&turn, limit).await {
+            Err(error @ Error::LoginRefused { .. }) => turn = self.login.refused(turn, error).await?,
+            settled => return self.settle(turn, settled).await,
+        }
+        match self.dial_in(&turn, limit).await {
+            Err(error @ Error::LoginRefused { .. }) => {
+                // What was read again is refused too. Reading it once more finds it unchanged, and that is kept.
+                self.login.refused(turn, error.clone()).await?;
+                Err(error)
+            }
+            settled => self.settle(turn, settled).await,
+        }
+    }
+
+    async fn settle(&self, turn: Turn<'_>, settled: Result<Open, Error>) -> Result<Open, Error> {
+        if settled.is_ok() {
+            self.login.accepted(turn).await;
+        }
+        settled
+    }
+
+    /// Follows one redirect. A gateway of Azure SQL sends on to the node that has the database.
+    async fn dial_in(&self, turn: &Turn<'_>, limit: Limit) -> Result<Open, Error> {
+        let first = Target { host: self.settings.host.clone(), port: self.settings.port };
+        let second = match self.negotiate(&first, turn, limit).await {
+            Ok(open) => return Ok(open),
+            Err(Missed::Failed(error)) => return Err(error),
+            Err(Missed::Redirected(target)) => target,
+        };
+        match self.negotiate(&second, turn, limit).await {
+            Ok(open) => Ok(open),
+            Err(Missed::Failed(error)) => Err(error),
+            Err(Missed::Redirected(third)) => {
+                Err(Error::RedirectLoop { first: first.to_string(), second: second.to_string(), third: third.to_string() })
+            }
+        }
+    }
+
+    /// With `mssql.encrypt=optional` a server that cannot encrypt is taken as it is. Asked for encryption of the login alone,
+    /// which is what the level `Off` of the protocol means, the driver would wait for ever for such a server.
+    async fn negotiate(&self, target: &Target, turn: &Turn<'_>, limit: Limit) -> Result<Open, Missed> {
+        let level = match self.settings.encrypt {
+            Encrypt::Mandatory | Encrypt::Optional => EncryptionLevel::On,
+            Encrypt::Strict => EncryptionLevel::Strict,
+        };
+        match self.dial(target, turn, level, limit).await {
+            Err(Missed::Failed(Error::NoTls)) if self.settings.encrypt == Encrypt::Optional => {
+                tracing::warn!(server = %target, "the server offers no encryption: login and rows cross the network in clear");
+                self.dial(target, turn, EncryptionLevel::NotSupported, limit).await
+            }
+            settled => settled,
+        }
+    }
+
+    async fn dial(&self, target: &Target, turn: &Turn<'_>, level: EncryptionLevel, limit: Limit) -> Result<Open, Missed> {
+        let config = self.config(target, turn, level).await?;
+        let seen = Seen::new(level == EncryptionLevel::Strict);
+        // A name may stand for several addresses; they are tried in turn.
+        let reached = timeout(limit.left(&self.host), TcpStream::connect((target.host.as_str(), target.port)));
+        let unreachable = |error: std::io::Error| Error::Unreachable { stage: Stage::Connect, detail: format!("{target}: {error}") };
+        let socket = reached.await.map_err(|_| limit.passed(Stage::Connect))?.map_err(unreachable)?;
+        socket.set_nodelay(true).map_err(unreachable)?;
+        let wire = Wire::new(socket, Arc::clone(&seen)).compat_write();
+        // Boxed: the driver's future is large.
+        let signing_in = Box::pin(tiberius::Client::connect(config, wire));
+        match timeout(limit.left(&self.host), signing_in).await {
+            Err(_) => Err(limit.passed(seen.stage()).into()),
+            Ok(Err(tiberius::error::Error::Routing { host, port })) => Err(Missed::Redirected(Target { host, port })),
+            Ok(Err(error)) => Err(Error::of_driver(seen.stage(), error).into()),
+            Ok(Ok(client)) => Ok(Open { client, seen, host: self.host.clone(), query_timeout: self.settings.query_timeout }),
+        }
+    }
+
+    async fn config(&self, target: &Target, turn: &Turn<'_>, level: EncryptionLevel) -> Result<Config, Error> {
+        let settings = &self.settings;
+        let mut config = Config::new();
+        // The login names the server that was asked for; the certificate is that of the one that answers.
+        config.host(&settings.host);
+        config.port(settings.port);
+        config.hostname_in_certificate(&target.host);
+        config.database(&settings.database);
+        config.application_name(PROGRAM);
+        config.authentication(AuthMethod::sql_server(&turn.credential.user, turn.credential.password.expose_secret()));
+        config.readonly(settings.application_intent == Intent::ReadOnly);
+        config.packet_size(settings.packet_size.into());
+        config.encryption(level);
+        config.handshake_timeout(None);
+        config.command_timeout(None);
+        // A lone surrogate would end the batch, and every batch after it.
+        config.lossy_utf16_decoding(true);
+        if settings.trust_server_certificate {
+            config.trust_cert();
+        } else if let Some(path) = &settings.tls_ca_path {
+            let bundle = tokio::fs::read(path).await.map_err(|error| Error::NoBundle { detail: format!("{path}: {error}") })?;
+            config.trust_cert_ca_bundle(bundle);
+        }
+        Ok(config)
+    }
+}
+
+/// A connection that is signed in.
+pub(super) struct Open {
+    pub(super) client: tiberius::Client<Compat<Wire>>,
+    seen: Arc<Seen>,
+    host: Host,
+    query_timeout: Duration,
+}
+
+impl Open {
+    /// The limit of a statement that begins now.
+    pub(super) fn limit(&self, allowance: &Allowance) -> Limit {
+        Limit::new(allowance, self.query_timeout)
+    }
+
+    /// Carries out a statement with few rows; the rows of each of its results.
+    ///
+    /// # Errors
+    /// The connection must not be used any more.
+    pub(super) async fn ask(&mut self, query: Query<'_>, allowance: &Allowance) -> Result<Vec<Vec<Row>>, Error> {
+        let limit = self.limit(allowance);
+        let asked = async { query.query(&mut self.client).await?.into_results().await };
+        match timeout(limit.left(&self.host), asked).await {
+            Err(_) => Err(limit.passed(Stage::Statement)),
+            Ok(answer) => answer.map_err(|error| Error::of_driver(Stage::Statement, error)),
+        }
+    }
+
+    /// The bytes that came since the last call.
+    pub(super) fn take_bytes_in(&self) -> u64 {
+        self.seen.take_bytes_in()
+    }
+
+    /// Ends a connection whose work is done.
+    pub(super) async fn close(self) {
+        // Dropped or closed, the socket ends; with TLS this says so first.
+        let _ = timeout(FAREWELL, self.client.close()).await;
+    }
+}

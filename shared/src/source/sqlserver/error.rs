@@ -1,0 +1,349 @@
+//! What can go wrong between here and a server, and what may be done about it.
+//!
+//! Whoever reads these has no access to the server's log, so each says at which stage it happened and, where the server
+//! spoke, with which number, state and class: `Login failed` hides its reason in the state. No text of this module holds
+//! a password; the driver is never asked to print its settings.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::catalog;
+use super::keys::TableName;
+use super::sequence::Sequence;
+use super::validate::Refusal;
+use super::value;
+use crate::failure::{Failure, Retry};
+use crate::source::SCHEMA_CHANGED;
+
+/// How far a connection had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The name is looked up and the socket opened.
+    Connect,
+    /// Encryption is agreed on and established. With `mssql.encrypt=strict` the login looks the same from here.
+    Handshake,
+    /// The server decides about the login.
+    Login,
+    /// A statement is carried out.
+    Statement,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connect",
+            Self::Handshake => "handshake",
+            Self::Login => "login",
+            Self::Statement => "statement",
+        })
+    }
+}
+
+/// An error that the server sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) number: u32,
+    pub(super) state: u8,
+    pub(super) class: u8,
+    pub(super) message: String,
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error {}, state {}, class {}: {}", self.number, self.state, self.class, self.message.trim_end())
+    }
+}
+
+/// A failure of a poll.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Error {
+    #[error("no connection at stage {stage}: {detail}. The next tick tries again")]
+    Unreachable { stage: Stage, detail: String },
+
+    #[error("no answer at stage {stage} within {} ms. The next tick tries again", limit.as_millis())]
+    TimedOut { stage: Stage, limit: Duration },
+
+    #[error("the invocation's time was over")]
+    BudgetSpent,
+
+    #[error(
+        "the encrypted connection was refused at stage handshake: {detail}. Name the authority's certificate in mssql.tls.ca.path, check that \
+         mssql.host is a name in the server's certificate, or trust any certificate with mssql.trust.server.certificate"
+    )]
+    Tls { detail: String },
+
+    #[error(
+        "the server offers no encryption (stage handshake). Install a certificate there, or accept rows and login in clear with mssql.encrypt=optional"
+    )]
+    NoTls,
+
+    #[error("mssql.tls.ca.path cannot be read: {detail}")]
+    NoBundle { detail: String },
+
+    #[error("the server refused the login at stage {stage} ({said}). Check mssql.user and mssql.password and their placeholders")]
+    LoginRefused { stage: Stage, said: Said },
+
+    #[error(
+        "the database cannot be opened at stage {stage} ({said}). Check mssql.database and its case, that it is online, and that the login is a user in it"
+    )]
+    NoDatabase { stage: Stage, said: Said },
+
+    #[error(
+        "access denied at stage {stage} ({said}). Grant the login SELECT on the table, and let its address through the server's firewall"
+    )]
+    Forbidden { stage: Stage, said: Said },
+
+    #[error("the server redirects in a circle: {first} sends on to {second}, and that one to {third}")]
+    RedirectLoop { first: String, second: String, third: String },
+
+    #[error("the server could not do it for now at stage {stage} ({said}). The next tick tries again")]
+    Transient { stage: Stage, said: Said },
+
+    #[error("the table was altered while it was read ({detail}). The next poll looks at it anew")]
+    Altered { detail: String },
+
+    #[error("the server refused a statement of this program at stage {stage} ({said}); please report it")]
+    Refused { stage: Stage, said: Said },
+
+    #[error("the answer cannot be read at stage {stage}: {detail}")]
+    Malformed { stage: Stage, detail: String },
+
+    #[error("the answer to {statement} has no result; it must not pass for no rows")]
+    NoResult { statement: &'static str },
+
+    #[error(
+        "rows came out of order: {after} after {before}. Two rows share a sequence, or the server does not order as it compares. Nothing of this batch was sent"
+    )]
+    OutOfOrder { before: Sequence, after: Sequence },
+
+    #[error("a batch of one row needs more memory than there is beside the other tables. The next tick tries again")]
+    Squeezed,
+
+    #[error("{}", .0.message)]
+    Store(Failure),
+
+    #[error(transparent)]
+    Unfit(#[from] Refusal),
+
+    #[error(
+        "the table is not as it was when it was activated: {difference}. Nothing is read until it is again; `tablesweep cursor accept-schema` goes on with it as it is, from the same cursor"
+    )]
+    SchemaChanged { difference: String },
+
+    #[error(
+        "the highest sequence of the table is {highest}, below the cursor at {cursor}: the table was truncated, its sequence began anew, or its last \
+         rows were deleted. After a truncation or a new beginning, rows up to the cursor would never be delivered: set the cursor with `tablesweep cursor \
+         rewind` or `reset`. If rows were merely deleted, the sweep goes on by itself with the next row above the cursor"
+    )]
+    Regressed { highest: Sequence, cursor: Sequence },
+}
+
+/// What may be tried at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// The same again with a new connection, after a pause.
+    Again,
+    /// The same with fewer rows.
+    Smaller,
+    /// Nothing.
+    None,
+}
+
+impl Error {
+    /// What an error of the driver means.
+    pub(super) fn of_driver(stage: Stage, error: tiberius::error::Error) -> Self {
+        use tiberius::error::Error as Driver;
+        match error {
+            Driver::Server(token) => Self::said(
+                stage,
+                Said { number: token.code(), state: token.state(), class: token.class(), message: token.message().to_owned() },
+            ),
+            Driver::Tls(detail) => Self::Tls { detail: brief(&detail) },
+            Driver::Io { kind: std::io::ErrorKind::InvalidData, message } if stage == Stage::Handshake => Self::Tls { detail: message },
+            Driver::Io { message, .. } => Self::Unreachable { stage, detail: message },
+            // There is no other sign of it.
+            Driver::Protocol(text) if text.contains("encryption level") => Self::NoTls,
+            other => Self::Malformed { stage, detail: other.to_string() },
+        }
+    }
+
+    fn said(stage: Stage, said: Said) -> Self {
+        // https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors
+        match said.number {
+            18456 | 18452 | 18470 | 18486 | 18487 | 18488 => Self::LoginRefused { stage: Stage::Login, said },
+            976 | 978 | 979 | 4060 => Self::NoDatabase { stage: Stage::Login, said },
+            229 | 230 | 300 | 916 | 40615 | 47073 => Self::Forbidden { stage, said },
+            // The statement names what the catalog named a moment before.
+            207 | 208 | 4104 if stage == Stage::Statement => Self::Altered { detail: said.to_string() },
+            number if is_transient(number) => Self::Transient { stage, said },
+            _ => Self::Refused { stage, said },
+        }
+    }
+
+    /// The stable code.
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Transient { .. } => "Source.Unavailable",
+            Self::BudgetSpent => "Source.BudgetSpent",
+            Self::Tls { .. } | Self::NoTls => "Source.Tls",
+            Self::NoBundle { .. } => "Source.CertificateStore",
+            Self::LoginRefused { .. } => "Source.Unauthorized",
+            Self::NoDatabase { .. } => "Source.NoDatabase",
+            Self::Forbidden { .. } => "Source.Forbidden",
+            Self::RedirectLoop { .. } => "Source.Redirected",
+            Self::Altered { .. } => "Source.Altered",
+            Self::Refused { .. } => "Source.Refused",
+            Self::Malformed { .. } | Self::NoResult { .. } => "Source.Malformed",
+            Self::OutOfOrder { .. } => "Source.OutOfOrder",
+            Self::Squeezed => "Source.NoMemory",
+            Self::Unfit(refusal) => refusal.code(),
+            Self::SchemaChanged { .. } => SCHEMA_CHANGED,
+            Self::Regressed { .. } => "Source.SequenceRegressed",
+            // It brings its own.
+            Self::Store(_) => "Cursor.Unreachable",
+        }
+    }
+
+    /// What may be tried at once. A time-out has cost its time already and is not repeated as it was.
+    pub(super) fn remedy(&self) -> Remedy {
+        match self {
+            Self::Unreachable { .. } | Self::Transient { .. } | Self::Altered { .. } => Remedy::Again,
+            Self::TimedOut { stage: Stage::Statement, .. } | Self::Squeezed => Remedy::Smaller,
+            _ => Remedy::None,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::BudgetSpent | Self::Transient { .. } => Retry::NextTick,
+            Self::Altered { .. } | Self::Malformed { .. } | Self::NoResult { .. } | Self::Squeezed => Retry::NextTick,
+            Self::SchemaChanged { .. } | Self::Regressed { .. } => Retry::Wait,
+            _ => Retry::Never,
+        }
+    }
+
+    /// The failure of the table `alias` (`table` on the server) of `connector`.
+    pub(super) fn of(&self, connector: &str, alias: &str, table: &TableName) -> Failure {
+        let failure = Failure::new(self.code(), self.retry(), format!("{connector}/{alias} (table {table}): {self}"));
+        match self {
+            Self::Store(own) => Failure { message: failure.message, ..own.clone() },
+            Self::LoginRefused { .. } => failure.of_instance(),
+            _ => failure,
+        }
+    }
+}
+
+impl From<catalog::Unreadable> for Error {
+    fn from(error: catalog::Unreadable) -> Self {
+        Self::Malformed { stage: Stage::Statement, detail: error.to_string() }
+    }
+}
+
+impl From<value::Error> for Error {
+    fn from(error: value::Error) -> Self {
+        match error {
+            value::Error::Altered { .. } => Self::Altered { detail: error.to_string() },
+            other => Self::Malformed { stage: Stage::Statement, detail: other.to_string() },
+        }
+    }
+}
+
+/// Errors that pass by themselves: Microsoft.Data.SqlClient's list for its configurable retry, the login-time numbers
+/// of Azure beside it, 3947 of readable secondaries, and those of a server that is starting or failing over.
+/// https://learn.microsoft.com/dotnet/api/microsoft.data.sqlclient.sqlconfigurableretryfactory
+fn is_transient(number: u32) -> bool {
+    matches!(
+        number,
+        233 | 596
+            | 601
+            | 701
+            | 921
+            | 926
+            | 983
+            | 997
+            | 1203
+            | 1204
+            | 1205
+            | 1222
+            | 3947
+            | 3960
+            | 4221
+            | 6005
+            | 8645
+            | 8651
+            | 9001
+            | 10053
+            | 10054
+            | 10060
+            | 10928
+            | 10929
+            | 17142
+            | 17197
+            | 17809
+            | 18401
+            | 20041
+            | 40020
+            | 40143
+            | 40166
+            | 40197
+            | 40501
+            | 40540
+            | 40613
+            | 42108
+            | 42109
+            | 49918
+            | 49919
+            | 49920
+    )
+}
+
+/// The driver's advice about its own settings, which are not ours, is left out.
+fn brief(detail: &str) -> String {
+    detail.split(" To connect anyway").next().unwrap_or(detail).trim_end_matches(['.', ' ']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(number: u32) -> Error {
+        Error::said(Stage::Statement, Said { number, state: 7, class: 14, message: "Because. ".to_owned() })
+    }
+
+    fn failure(error: &Error) -> Failure {
+        error.of("c", "orders", &TableName { schema: "dbo".into(), table: "orders".into() })
+    }
+
+    #[test]
+    fn a_refused_login_belongs_to_the_instance_and_is_never_repeated() {
+        for number in [18456, 18486, 18487, 18488] {
+            let failure = failure(&said(number));
+            assert_eq!(
+                (&*failure.code, failure.retry, failure.scope),
+                ("Source.Unauthorized", Retry::Never, crate::failure::Scope::Instance)
+            );
+            for part in ["stage login", &number.to_string(), "state 7", "class 14", "Because", "dbo.orders", "mssql.password"] {
+                assert!(failure.message.contains(part), "{part} in {}", failure.message);
+            }
+        }
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_tried_again_and_what_does_not_is_not() {
+        for number in [1205, 1222, 3947, 10928, 40197, 40501, 40613, 49918, 233] {
+            assert_eq!((said(number).remedy(), failure(&said(number)).retry), (Remedy::Again, Retry::NextTick), "{number}");
+        }
+        for number in [102, 156, 229, 245, 916, 4060, 8655, 18456, 40615] {
+            assert_eq!((said(number).remedy(), failure(&said(number)).retry), (Remedy::None, Retry::Never), "{number}");
+        }
+    }
+
+    #[test]
+    fn the_drivers_advice_about_its_own_settings_is_left_out() {
+        let error = tiberius::error::Error::Tls(
+            "the certificate was rejected: UnknownIssuer. To connect anyway you can: (1) `Config::trust_cert()`".into(),
+        );
+        let text = Error::of_driver(Stage::Handshake, error).to_string();
+        assert!(text.contains("UnknownIssuer. Name") && !text.contains("Config::"), "{text}");
+    }
+}

@@ -1,0 +1,280 @@
+//! Connections: what goes wrong at each stage, said with stage and numbers, tried again only where that may help.
+
+use std::time::Duration;
+
+use tablesweep::sweep::{Outcome, TableReport};
+use tablesweep_testbed::tds::{self, Effect, Fault, Redirect, Server, ServerError, Stage};
+
+use super::bed::{Bed, code};
+
+fn message(report: &TableReport) -> String {
+    report.reason.as_ref().map(|reason| reason.message.clone()).unwrap_or_default()
+}
+
+/// A bed with three rows delivered and two to come.
+async fn bed() -> Bed {
+    let bed = Bed::new();
+    bed.insert(3);
+    bed.sweep().await;
+    bed.insert(2);
+    bed.server.clear_log();
+    bed
+}
+
+/// The next sweep delivers what is left.
+async fn goes_on(bed: &Bed) {
+    bed.server.clear_faults();
+    let report = bed.sweep().await;
+    assert_eq!(report.outcome, Outcome::CaughtUp, "{report:?}");
+    assert_eq!(bed.keys(), bed.expected());
+}
+
+#[tokio::test]
+async fn a_server_that_falls_silent_at_any_stage_ends_the_sweep_in_time_and_the_stage_is_named() {
+    let host = tablesweep::host::Host::system();
+    for (stage, named) in [
+        (Stage::Accept, "stage handshake"),
+        (Stage::Prelogin, "stage handshake"),
+        (Stage::Login, "stage login"),
+        (Stage::Statement, "stage statement"),
+    ] {
+        let mut bed = bed().await;
+        bed.set("mssql.login.timeout.ms", 200);
+        bed.set("mssql.query.timeout.ms", 200);
+        bed.server.fault(Fault::new(Effect::Silence(stage)).always());
+        let begun = host.monotonic();
+        let report = bed.sweep().await;
+        let took = host.monotonic() - begun;
+        assert_eq!((report.outcome, code(&report)), (Outcome::Failed, Some("Source.Unavailable")), "{stage:?}: {report:?}");
+        assert!(message(&report).contains(named) && message(&report).contains("200 ms"), "{stage:?}: {}", message(&report));
+        assert!(took < Duration::from_secs(3), "{stage:?} took {took:?}");
+        goes_on(&bed).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_trickles_is_bounded_as_a_whole_and_asked_for_in_smaller_batches() {
+    let mut bed = bed().await;
+    bed.set("mssql.query.timeout.ms", 250);
+    bed.insert(60);
+    // Every row comes in time, and all of them do not.
+    for row in 1..20 {
+        bed.server.fault(Fault::new(Effect::DelayAfterRows(row, Duration::from_millis(60))).containing("select top").always());
+    }
+    let report = bed.sweep().await;
+    assert_eq!(code(&report), Some("Source.Unavailable"), "{report:?}");
+    assert!(bed.item().await.progress.page_size.is_some_and(|rows| rows < 500), "a smaller batch next time");
+    goes_on(&bed).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_is_cut_is_made_anew_three_times_at_most() {
+    for stage in [Stage::Accept, Stage::Prelogin, Stage::Login, Stage::Statement] {
+        let bed = bed().await;
+        bed.server.fault(Fault::new(Effect::Close(stage)));
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 2), "{stage:?}: once is not even noticed: {report:?}");
+        let bed = self::bed().await;
+        let before = bed.server.connections().opened;
+        bed.server.fault(Fault::new(Effect::Close(stage)).always());
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report)), (Outcome::Failed, Some("Source.Unavailable")), "{stage:?}: {report:?}");
+        let opened = bed.server.connections().opened - before;
+        assert!((3..=6).contains(&opened), "{stage:?}: {opened} connections");
+        goes_on(&bed).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_anywhere_delivers_no_row_twice_and_loses_none() {
+    let bed = bed().await;
+    for bytes in [1, 7, 8, 9, 40, 100, 160, 200, 300] {
+        bed.server.fault(Fault::new(Effect::Cut(bytes)).containing("select top"));
+        let report = bed.sweep().await;
+        assert_eq!(report.outcome, Outcome::CaughtUp, "{bytes}: {report:?}");
+        bed.insert(2);
+    }
+    goes_on(&bed).await;
+}
+
+#[tokio::test]
+async fn an_error_behind_rows_drops_the_rows_and_the_batch_is_read_again() {
+    for number in [1205, 3947, 40197, 49918] {
+        let bed = bed().await;
+        let error = ServerError::new(number, "not now").class(13).state(45);
+        bed.server.fault(Fault::new(Effect::ErrorAfterRows(1, error.clone())).containing("select top"));
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 2), "{report:?}");
+        assert_eq!(bed.keys(), bed.expected(), "none twice");
+        bed.insert(1);
+        bed.server.fault(Fault::new(Effect::ErrorAfterRows(1, error)).containing("select top").always());
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report)), (Outcome::Failed, Some("Source.Unavailable")), "{report:?}");
+        for part in [&*format!("error {number}"), "state 45", "class 13", "stage statement", "not now", "shop/orders", "dbo.orders"] {
+            assert!(message(&report).contains(part), "{part} in {}", message(&report));
+        }
+        goes_on(&bed).await;
+    }
+}
+
+#[tokio::test]
+async fn an_error_that_only_a_person_can_mend_parks_the_table_with_what_the_server_said() {
+    for (number, expected) in [(229, "Source.Forbidden"), (8655, "Source.Refused"), (102, "Source.Refused")] {
+        let bed = bed().await;
+        bed.server.fault(Fault::new(Effect::Error(ServerError::new(number, "that is so"))).containing("select top"));
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report)), (Outcome::Parked, Some(expected)), "{report:?}");
+        assert!(message(&report).contains(&format!("error {number}")) && message(&report).contains("that is so"), "{}", message(&report));
+        assert_eq!(bed.batches().len(), 1, "not tried again");
+        goes_on(&bed).await;
+    }
+}
+
+/// Three tables of one connector.
+async fn three() -> Bed {
+    let mut bed = Bed::new();
+    bed.run("CREATE TABLE dbo.t1 (id int CONSTRAINT t1_id PRIMARY KEY); CREATE TABLE dbo.t2 (id int CONSTRAINT t2_id PRIMARY KEY)");
+    bed.set("mssql.tables", "orders,t1,t2");
+    for table in ["t1", "t2"] {
+        bed.set(&format!("mssql.table.{table}.name"), format!("dbo.{table}"));
+        bed.set(&format!("mssql.table.{table}.topic"), format!("shop.{table}"));
+        bed.set(&format!("mssql.table.{table}.sequence.column"), "id");
+    }
+    bed
+}
+
+#[tokio::test]
+async fn a_refused_login_is_sent_once_for_all_tables_and_not_again_before_its_time() {
+    let mut bed = three().await;
+    bed.set("mssql.password", "not the password");
+    for scheduled in [false, true, true] {
+        bed.scheduled = scheduled;
+        let reports = bed.sweep_all().await;
+        for report in &reports {
+            assert_eq!((report.outcome, code(report)), (Outcome::Parked, Some("Source.Unauthorized")), "{report:?}");
+            assert!(message(report).contains("error 18456") && message(report).contains("state"), "{}", message(report));
+            assert!(!message(report).contains("not the password"), "{}", message(report));
+        }
+        assert_eq!(bed.server.attempts().len(), 1, "tried once for three tables and every tick");
+    }
+    bed.set("mssql.password", tds::PASSWORD);
+    bed.scheduled = false;
+    let reports = bed.sweep_all().await;
+    assert!(reports.iter().all(|report| report.outcome == Outcome::CaughtUp), "by hand it is tried at once: {reports:?}");
+    assert_eq!(bed.server.attempts().iter().filter(|attempt| attempt.error.is_some()).count(), 1);
+}
+
+#[tokio::test]
+async fn a_rotated_password_is_read_again_once_and_the_sweep_goes_on() {
+    let mut bed = three().await;
+    let secret = bed.path("secret.properties");
+    std::fs::write(&secret, format!("password={}\n", tds::PASSWORD)).expect("written");
+    bed.set("mssql.password", format!("${{file:{}:password}}", secret.display()));
+    let assembly = bed.assembly();
+    assert!(bed.sweep_with(&assembly).await.iter().all(|report| report.outcome == Outcome::CaughtUp));
+    let renewed = "Another-password-2";
+    let login = tds::Login { name: tds::USER.to_owned(), password: renewed.to_owned(), administrator: true, databases: Vec::new() };
+    bed.server.add_login(login);
+    std::fs::write(&secret, format!("password={renewed}\n")).expect("written");
+    bed.server.clear_log();
+    // An accepted login vouches for others for a while, so each table may find out by itself; within a sweep that is soon.
+    let reports = bed.sweep_with(&assembly).await;
+    assert!(reports.iter().all(|report| report.outcome == Outcome::CaughtUp), "{reports:?}");
+    let refused = bed.server.attempts().iter().filter(|attempt| attempt.error.is_some()).count();
+    assert!((1..=3).contains(&refused), "{refused} with the old password");
+    for report in &reports {
+        assert!(!format!("{report:?}").contains(renewed));
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_opened_parks_the_table_and_is_found_again() {
+    let bed = bed().await;
+    bed.server.set_offline(tds::DATABASE, true);
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, code(&report)), (Outcome::Parked, Some("Source.NoDatabase")), "{report:?}");
+    assert!(message(&report).contains("error 4060"), "{}", message(&report));
+    bed.server.set_offline(tds::DATABASE, false);
+    goes_on(&bed).await;
+}
+
+#[tokio::test]
+async fn a_database_of_any_name_is_named_and_not_spliced_in() {
+    for name in ["gssd-gsp_mes", "a;b]c=d", "drop'x"] {
+        let mut bed = Bed::new();
+        bed.server.add_database(name);
+        bed.set("mssql.database", name);
+        let report = bed.sweep().await;
+        assert_eq!(code(&report), Some("Source.TableMissing"), "the other database has no such table: {report:?}");
+        assert_eq!(bed.server.attempts()[0].request.database, name);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_followed_once_and_a_circle_is_an_error() {
+    let bed = bed().await;
+    let gateway = Server::start().expect("a gateway");
+    let mut through = Bed::new();
+    through.set("mssql.port", gateway.port());
+    gateway.configure(|settings| {
+        settings.redirect = Some(Redirect { host: "127.0.0.1".to_owned(), port: bed.server.port(), read_only: false })
+    });
+    let report = through.sweep().await;
+    assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 5), "{report:?}");
+    assert_eq!(gateway.connections().open, 0, "the gateway is not held");
+    let host = bed.server.attempts().last().map(|attempt| attempt.request.server.clone()).unwrap_or_default();
+    assert!(host.starts_with("127.0.0.1"), "the login names the server that was asked for: {host}");
+    let port = gateway.port();
+    bed.server.configure(|settings| settings.redirect = Some(Redirect { host: "127.0.0.1".to_owned(), port, read_only: false }));
+    bed.insert(1);
+    let report = through.sweep().await;
+    assert_eq!((report.outcome, code(&report)), (Outcome::Parked, Some("Source.Redirected")), "{report:?}");
+    assert!(message(&report).contains(&port.to_string()), "{}", message(&report));
+}
+
+#[tokio::test]
+async fn a_server_without_encryption_is_refused_unless_it_is_said_to_be_good_enough() {
+    let mut bed = bed().await;
+    bed.set("mssql.encrypt", "mandatory");
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, code(&report)), (Outcome::Parked, Some("Source.Tls")), "{report:?}");
+    assert!(message(&report).contains("mssql.encrypt=optional"), "{}", message(&report));
+    assert_eq!(bed.server.attempts(), [], "the login was not sent");
+    bed.set("mssql.encrypt", "optional");
+    goes_on(&bed).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_with_its_address_and_tried_by_the_next_tick() {
+    let mut bed = bed().await;
+    let port = bed.config["mssql.port"].clone();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
+    let elsewhere = Bed::new().with("mssql.port", free);
+    let report = elsewhere.sweep().await;
+    assert_eq!((report.outcome, code(&report)), (Outcome::Failed, Some("Source.Unavailable")), "{report:?}");
+    assert!(message(&report).contains("stage connect") && message(&report).contains(&free.to_string()), "{}", message(&report));
+    bed.set("mssql.port", port.as_str().unwrap_or_default());
+    goes_on(&bed).await;
+}
+
+#[tokio::test]
+async fn garbage_at_any_stage_is_an_error_and_no_panic() {
+    for stage in [Stage::Accept, Stage::Prelogin, Stage::Login, Stage::Statement] {
+        for bytes in [
+            vec![0; 64],
+            vec![0xff; 64],
+            (0..=255).collect(),
+            b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
+            vec![4, 1, 0xff, 0xff, 0, 0, 1, 0, 0x81, 0xff, 0xff],
+        ] {
+            let mut bed = bed().await;
+            bed.set("mssql.login.timeout.ms", 300);
+            bed.set("mssql.query.timeout.ms", 300);
+            bed.server.fault(Fault::new(Effect::Garbage(stage, bytes.clone())).always());
+            let report = bed.sweep().await;
+            assert!(matches!(report.outcome, Outcome::Failed | Outcome::Parked), "{stage:?} {bytes:?}: {report:?}");
+            assert_ne!(code(&report), Some("Sweep.Panicked"), "{stage:?} {bytes:?}: {report:?}");
+            goes_on(&bed).await;
+        }
+    }
+}
