@@ -43,7 +43,7 @@ pub use key::{CursorRules, Fallback, Key, Kind, KnownIdentity, Lookup, NotBuilt,
 pub use placeholder::{Resolver, Unresolved};
 pub use producer::ProducerSettings;
 pub use reference::reference;
-pub use topics::TopicSettings;
+pub use topics::{TopicCreation, TopicSettings};
 pub use values::{Reader, Values};
 
 /// The environment, as a look-up: the process reads it in one place and hands it in.
@@ -196,8 +196,8 @@ impl Connector {
     }
 
     /// How topics are made that do not exist; `None` when they must exist. Both documents must be resolved.
-    pub fn topic_settings(&self, worker: &Worker) -> Option<TopicSettings> {
-        topics::settings(&self.values, &worker.values)
+    pub fn topic_creation(&self, worker: &Worker) -> Option<TopicCreation> {
+        topics::creation(&self.values, &worker.values)
     }
 
     /// Valid uses of what this version does not have: a sweep must refuse the connector, naming them.

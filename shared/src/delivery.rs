@@ -8,10 +8,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::assembly::Sinks;
-use crate::config::{Connector, Worker};
+use crate::config::{Connector, TopicSettings, Worker};
 use crate::failure::{Failure, Retry};
 use crate::sink::Sink;
-use crate::sink::kafka::{KafkaOptions, KafkaSinks, OversizePolicy};
+use crate::sink::kafka::{KafkaOptions, KafkaSinks, NewTopic, OversizePolicy, TopicMaker};
 
 /// Every connector into one sink.
 #[derive(Debug)]
@@ -57,12 +57,23 @@ impl Sinks for ToKafka {
             return Err(refuse("Config.Invalid", "bootstrap.servers is missing in worker.json; a sweep into Kafka needs it".to_owned()));
         }
         let settings: BTreeMap<String, String> = producer.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let sink = self.sinks.sink(&settings, &BTreeMap::new(), oversize(connector))?;
+        let sink = self.sinks.sink(&settings, &BTreeMap::new(), oversize(connector))?.creating(self.topics(connector));
         Ok(Arc::new(sink))
     }
 
     async fn close(&self) {
         self.sinks.close().await;
+    }
+}
+
+impl ToKafka {
+    /// How topics of the connector are made that do not exist.
+    fn topics(&self, connector: &Connector) -> TopicMaker {
+        let Some(creation) = connector.topic_creation(&self.worker) else { return TopicMaker::none() };
+        TopicMaker::new(move |topic| {
+            let TopicSettings { replication_factor, partitions, config } = creation.of(topic)?.clone();
+            Some(NewTopic { partitions, replication_factor, config })
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::fault::{Fault, Faults};
 use super::key::NotBuilt;
 use super::placeholder::Provider;
 use super::values::Values;
-use super::{Connector, Documents, Env, SourceKind, Worker, document, topics};
+use super::{Connector, Documents, Env, SourceKind, Worker, document};
 
 mod connector;
 mod draft;
@@ -101,7 +101,6 @@ pub(super) fn not_built(connector: &Connector, worker: &Worker) -> Vec<NotBuilt>
     for converter in [&connector.key_converter, &connector.value_converter] {
         found.extend(converter.not_built(name));
     }
-    found.extend(topics::not_built(&connector.values, name));
     found.extend(parameters(&connector.values, name));
     found.extend(parameters(&worker.values, ""));
     found

@@ -148,7 +148,7 @@ pub(super) static WORKER_KEYS: &[Key] = &[
     Key::new(
         "topic.creation.enable",
         Kind::Boolean,
-        "Whether topics that do not exist may be created, for connectors that set topic.creation.default.*.",
+        "Whether topics that do not exist may be created, as topic.creation.<group>.* of the connector or of the worker says.",
     )
     .scope(Scope::Worker)
     .or("true")

@@ -16,12 +16,13 @@
 
 mod connection;
 mod context;
+mod creation;
 mod error;
 mod page;
 mod session;
 mod settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +38,7 @@ use crate::record::Record;
 use crate::sink::{Acks, Delivered, Sink};
 
 use connection::Connection;
+pub use creation::{NewTopic, TopicMaker};
 use error::{KafkaError, shown_key};
 use page::{Outcome, Page};
 use session::Session;
@@ -100,7 +102,7 @@ impl KafkaSinks {
         let merged = Secret(settings::merged(worker, overrides));
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(connection) = connections.get(&merged) {
-            return Ok(KafkaSink { connection: connection.clone(), oversize });
+            return Ok(KafkaSink { connection: connection.clone(), oversize, topics: TopicMaker::none() });
         }
         let sink = KafkaSink::new(&merged.0, &self.options, oversize)?;
         connections.insert(merged, sink.connection.clone());
@@ -122,6 +124,7 @@ impl KafkaSinks {
 pub struct KafkaSink {
     connection: Arc<Connection>,
     oversize: OversizePolicy,
+    topics: TopicMaker,
 }
 
 impl KafkaSink {
@@ -132,7 +135,13 @@ impl KafkaSink {
     /// that would break a promise; `Config.NotBuilt` a way to sign in that does not exist yet.
     pub fn new(settings: &BTreeMap<String, String>, options: &KafkaOptions, oversize: OversizePolicy) -> Result<Self, Failure> {
         let settings = Settings::new(settings, options)?;
-        Ok(Self { connection: Arc::new(Connection::new(settings, options.host.clone())), oversize })
+        Ok(Self { connection: Arc::new(Connection::new(settings, options.host.clone())), oversize, topics: TopicMaker::none() })
+    }
+
+    /// The same sink, which creates missing topics as `topics` says.
+    #[must_use]
+    pub fn creating(self, topics: TopicMaker) -> Self {
+        Self { topics, ..self }
     }
 
     /// Applies the policy for records that are too large, and gives the number of those left out.
@@ -217,9 +226,23 @@ fn note_left_out(record: &Record, size: usize, limit: usize) {
 impl Sink for KafkaSink {
     async fn check(&self, topics: &[&str]) -> Result<(), Failure> {
         let session = self.connection.session().await?;
-        let checked = session.check(topics, self.connection.settings()).await;
-        self.connection.touch();
-        Ok(checked?)
+        let settings = self.connection.settings();
+        let mut created = BTreeSet::new();
+        loop {
+            let checked = session.check(topics, settings).await;
+            self.connection.touch();
+            match checked {
+                // Once: a topic that is missing although it was created is told as any missing one.
+                Err(KafkaError::TopicMissing { topic, brokers }) => {
+                    let Some(new) = self.topics.of(&topic).filter(|_| !created.contains(&topic)) else {
+                        return Err(KafkaError::TopicMissing { topic, brokers }.into());
+                    };
+                    creation::create(&topic, &new, settings, self.connection.host()).await?;
+                    created.insert(topic);
+                }
+                settled => return Ok(settled?),
+            }
+        }
     }
 
     async fn send(&self, mut records: Vec<Record>) -> Result<Acks, Failure> {

@@ -1,5 +1,5 @@
 use super::Dir;
-use crate::config::Format;
+use crate::config::{Documents, Format, TopicSettings};
 
 #[test]
 fn what_connect_has_and_this_has_not_is_refused_by_name_with_the_reason() {
@@ -48,9 +48,14 @@ fn standard_keys_that_change_nothing_are_accepted() {
     let documents = Dir::new().servicenow("snow", &keys).load().unwrap_or_else(|faults| panic!("{faults}"));
     assert!(documents.warnings.is_empty());
     assert_eq!(documents.not_built(), []);
-    let topics = documents.connectors[0].topic_settings(&documents.worker).unwrap();
+    let topics = made(&documents, "any").unwrap();
     assert_eq!((topics.replication_factor, topics.partitions), (3, 6));
     assert_eq!(topics.config.get("cleanup.policy").map(String::as_str), Some("compact"));
+}
+
+/// How the only connector's topic of this name is made.
+fn made(documents: &Documents, topic: &str) -> Option<TopicSettings> {
+    documents.connectors[0].topic_creation(&documents.worker)?.of(topic).cloned()
 }
 
 #[test]
@@ -58,32 +63,65 @@ fn topics_are_made_as_the_connector_says_else_as_the_worker_says_unless_it_forbi
     let worker = r#"{"topic.creation.default.replication.factor": 2, "topic.creation.default.partitions": -1}"#;
     let dir = Dir::new().with("worker.json", worker).servicenow("snow", &[]);
     let documents = dir.load().unwrap();
-    let topics = documents.connectors[0].topic_settings(&documents.worker).unwrap();
+    let topics = made(&documents, "any").unwrap();
     assert_eq!((topics.replication_factor, topics.partitions), (2, -1));
 
     let forbidden = worker.replace('{', r#"{"topic.creation.enable": false, "#);
     let documents = dir.with("worker.json", forbidden).load().unwrap();
-    assert_eq!(documents.connectors[0].topic_settings(&documents.worker), None);
+    assert_eq!(made(&documents, "any"), None);
     let documents = Dir::new().servicenow("snow", &[]).load().unwrap();
-    assert_eq!(documents.connectors[0].topic_settings(&documents.worker), None, "nobody says how");
+    assert_eq!(made(&documents, "any"), None, "nobody says how");
 }
 
 #[test]
-fn groups_of_topics_are_whole_and_listed_and_not_built_yet() {
-    let group = [("topic.creation.groups", "hot"), ("topic.creation.hot.partitions", "9")];
+fn groups_of_topics_are_whole_and_listed() {
+    let counts = [("topic.creation.hot.partitions", "9"), ("topic.creation.hot.replication.factor", "1")];
+    let group = [("topic.creation.groups", "hot"), counts[0], counts[1]];
     let (key, _, message) = Dir::new().servicenow("snow", &group).fault();
     assert_eq!((key.as_str(), message.contains("is required")), ("topic.creation.hot.include", true));
+    let lonely = [group[0], counts[0], ("topic.creation.hot.include", "a.*")];
+    assert_eq!(Dir::new().servicenow("snow", &lonely).fault().0, "topic.creation.hot.replication.factor", "nobody says how many");
     let (key, _, message) = Dir::new().servicenow("snow", &[("topic.creation.hot.include", "a.*")]).fault();
     assert_eq!(key, "topic.creation.hot.include");
     assert!(message.contains("does not list"), "{message}");
     let (key, _, _) = Dir::new().servicenow("snow", &[("topic.creation.default.partitions", "3")]).fault();
     assert_eq!(key, "topic.creation.default.replication.factor");
-    let counts = [("topic.creation.default.partitions", "0"), ("topic.creation.default.replication.factor", "1")];
-    assert!(Dir::new().servicenow("snow", &counts).fault().2.contains("is 0"));
+    let none = [("topic.creation.default.partitions", "0"), ("topic.creation.default.replication.factor", "1")];
+    assert!(Dir::new().servicenow("snow", &none).fault().2.contains("is 0"));
+    for broken in ["snow.(", "a,b(?=c)", "(a,b)", ""] {
+        let whole = [group[0], counts[0], counts[1], ("topic.creation.hot.include", broken)];
+        assert_eq!(Dir::new().servicenow("snow", &whole).fault().0, "topic.creation.hot.include", "{broken}");
+    }
+}
 
-    let whole = [group[0], group[1], ("topic.creation.hot.include", "snow.*")];
-    let documents = Dir::new().servicenow("snow", &whole).load().unwrap();
-    assert_eq!(documents.not_built()[0].key, "topic.creation.groups");
+#[test]
+fn the_first_group_that_claims_a_topic_makes_it_and_the_default_group_what_is_left() {
+    let keys = [
+        ("topic.creation.default.replication.factor", "3"),
+        ("topic.creation.default.partitions", "6"),
+        ("topic.creation.default.retention.ms", "1000"),
+        ("topic.creation.groups", "hot, archive"),
+        ("topic.creation.hot.include", "snow\\.incident, snow\\.p.*"),
+        ("topic.creation.hot.exclude", "snow\\.private.*"),
+        ("topic.creation.hot.partitions", "24"),
+        ("topic.creation.archive.include", "snow\\.(incident|private)"),
+        ("topic.creation.archive.replication.factor", "2"),
+        ("topic.creation.archive.cleanup.policy", "compact"),
+    ];
+    let documents = Dir::new().servicenow("snow", &keys).load().unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(documents.not_built(), []);
+    let counts = |topic| made(&documents, topic).map(|made| (made.replication_factor, made.partitions));
+    assert_eq!(counts("snow.incident"), Some((3, 24)), "the first that is listed, its count and the default's");
+    assert_eq!(counts("snow.private"), Some((2, 6)), "what one group excludes another may claim");
+    assert_eq!(counts("snow.problem"), Some((3, 24)));
+    assert_eq!(counts("my.snow.incident"), Some((3, 6)), "a pattern is for the whole name");
+    let config = |topic| made(&documents, topic).unwrap().config.into_keys().collect::<Vec<_>>();
+    assert_eq!((config("snow.private"), config("other")), (vec!["cleanup.policy".to_owned()], vec!["retention.ms".to_owned()]));
+
+    let only: Vec<_> = keys.iter().copied().filter(|(key, _)| !key.contains("default")).collect();
+    let more = [("topic.creation.hot.replication.factor", "1"), ("topic.creation.archive.partitions", "1")];
+    let documents = Dir::new().servicenow("snow", &[&only[..], &more].concat()).load().unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!((made(&documents, "other"), made(&documents, "snow.incident").is_some()), (None, true));
 }
 
 #[test]
@@ -130,7 +168,6 @@ fn a_registry_converter_is_accepted_with_its_address_and_not_built_yet() {
 #[test]
 fn converters_that_would_change_the_data_or_are_unknown_are_refused() {
     for (key, class, reason) in [
-        ("value.converter", "org.apache.kafka.connect.storage.StringConverter", "Java's map notation"),
         ("value.converter", "org.apache.kafka.connect.converters.ByteArrayConverter", "no byte array"),
         ("value.converter", "io.confluent.connect.protobuf.ProtobufConverter", "Protobuf is not supported"),
         ("value.converter", "org.apache.kafka.connect.json.JsonConvertor", "did you mean org.apache.kafka.connect.json.JsonConverter?"),
@@ -147,12 +184,20 @@ fn converters_that_would_change_the_data_or_are_unknown_are_refused() {
 }
 
 #[test]
+fn values_in_javas_notation_are_written_with_a_warning() {
+    let string = [("value.converter", "org.apache.kafka.connect.storage.StringConverter")];
+    let documents = Dir::new().servicenow("snow", &string).load().unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!((documents.connectors[0].value_converter.format, documents.not_built()), (Format::String, vec![]));
+    assert!(documents.warnings.0[0].message.contains("toString"), "{:?}", documents.warnings);
+}
+
+#[test]
 fn everything_that_is_not_built_is_listed_with_its_key() {
     let keys = [
         ("snow.auth.type", "oauth2"),
         ("snow.oauth.client.id", "${ssm:/snow/client}"),
         ("snow.oauth.client.secret", "${env:S}"),
-        ("key.converter", "json"),
+        ("key.converter", "glue-avro"),
     ];
     let documents = Dir::new().servicenow("snow", &keys).load().unwrap_or_else(|faults| panic!("{faults}"));
     let mut found: Vec<String> = documents.not_built().into_iter().map(|item| item.key).collect();

@@ -33,6 +33,10 @@ impl Connection {
         &self.settings
     }
 
+    pub(super) fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// The producer to use now: the last one, unless it has failed for good or slept too long.
     ///
     /// Before there is a new one, the old one must hold no record any more: of two producers nobody could say whose record with

@@ -3,6 +3,7 @@
 use rdkafka::error::RDKafkaErrorCode as Code;
 
 use super::context::Trouble;
+use super::creation::NewTopic;
 use super::page::Outcome;
 use super::settings::Settings;
 use crate::failure::{Failure, Retry};
@@ -30,9 +31,12 @@ pub(super) enum KafkaError {
     Timeout { what: String, ms: u128, brokers: String, said: String },
 
     #[error(
-        "the topic {topic} does not exist on the brokers at {brokers}, and none is created by producing to it. Create it (`kafka-topics.sh --create --topic {topic} …`), or correct the topic's name in the document"
+        "the topic {topic} does not exist on the brokers at {brokers}, and none is created by producing to it. Create it (`kafka-topics.sh --create --topic {topic} …`), have it created by topic.creation.default.*, or correct the topic's name in the document"
     )]
     TopicMissing { topic: String, brokers: String },
+
+    #[error("the topic {topic} does not exist on the brokers at {brokers} and could not be created with {how}: {code}. {remedy}")]
+    TopicRefused { topic: String, brokers: String, how: String, code: Code, remedy: &'static str, retry: Retry },
 
     #[error("{what}: the brokers at {brokers} refuse it ({reason}){said}. {remedy}")]
     Denied { what: String, brokers: String, reason: String, said: String, remedy: &'static str },
@@ -65,6 +69,7 @@ impl From<KafkaError> for Failure {
             KafkaError::Unreachable { .. } => ("Sink.Unreachable", Retry::NextTick),
             KafkaError::Timeout { .. } => ("Sink.Timeout", Retry::NextTick),
             KafkaError::TopicMissing { .. } => ("Sink.TopicMissing", Retry::Never),
+            KafkaError::TopicRefused { retry, .. } => ("Sink.TopicRefused", *retry),
             KafkaError::Denied { .. } => ("Sink.Denied", Retry::Never),
             KafkaError::TooLarge { .. } | KafkaError::BatchTooLarge { .. } => ("Sink.TooLarge", Retry::Never),
             KafkaError::Fatal { .. } | KafkaError::Broken { .. } => ("Sink.Fatal", Retry::NextTick),
@@ -75,6 +80,7 @@ impl From<KafkaError> for Failure {
 }
 
 const TOPIC_RIGHTS: &str = "Give the producer's user the rights Write and Describe on the topic";
+const CREATE_RIGHTS: &str = "Give the producer's user the right Create on the topic or the cluster, or create the topic by hand";
 const CLUSTER_RIGHTS: &str = "Give the producer's user the right IdempotentWrite on the cluster";
 const CREDENTIALS: &str = "Check security.protocol, sasl.mechanism, sasl.username and sasl.password";
 
@@ -150,6 +156,36 @@ pub(super) fn topic(topic: &str, code: Code, settings: &Settings) -> KafkaError 
             KafkaError::Rejected { what, code, brokers, said: String::new(), remedy, retry }
         }
     }
+}
+
+/// The error of a topic that was to be created.
+pub(super) fn not_created(topic: &str, new: &NewTopic, code: Code, settings: &Settings) -> KafkaError {
+    let rights = match code {
+        Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed => Some(CREATE_RIGHTS),
+        _ => denial(code),
+    };
+    if let Some(remedy) = rights {
+        return denied(format!("the topic {topic} does not exist and cannot be created"), code, &Trouble::default(), settings, remedy);
+    }
+    let mut how = format!("{} partitions and replication factor {}", new.partitions, new.replication_factor);
+    for (name, value) in &new.config {
+        how.push_str(&format!(", {name}={value}"));
+    }
+    let (remedy, retry) = match code {
+        Code::InvalidReplicationFactor => (
+            "Set topic.creation.default.replication.factor, or the group's, to at most the number of brokers, or to -1 for theirs",
+            Retry::Never,
+        ),
+        Code::InvalidPartitions => ("Correct topic.creation.default.partitions, or the group's", Retry::Never),
+        Code::InvalidConfig => ("Correct the settings of the topic below topic.creation.*", Retry::Never),
+        Code::PolicyViolation => {
+            ("The cluster's policy forbids such a topic; ask whoever runs it, or create the topic by hand", Retry::Never)
+        }
+        Code::InvalidTopic => ("Correct the topic's name in the document", Retry::Never),
+        Code::InvalidRequest => ("Correct topic.creation.*; the brokers' log says what is wrong with it", Retry::Never),
+        _ => ("The next sweep tries again", Retry::NextTick),
+    };
+    KafkaError::TopicRefused { topic: topic.to_owned(), brokers: settings.brokers().to_owned(), how, code, remedy, retry }
 }
 
 /// The error of topics that no broker answered for.
