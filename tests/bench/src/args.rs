@@ -28,6 +28,9 @@ pub struct Options {
     /// Rows of the table whose pages are to fit into little memory; they are of 2 KB.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub wide_rows: u64,
+    /// Rows of the table that is swept in every shape.
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub shape_rows: u64,
     /// Rows per page.
     #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub page: u32,
@@ -69,6 +72,8 @@ impl Options {
 pub enum Part {
     /// Rows per processor second against the floor, requests per page.
     Backfill,
+    /// What a shape of records costs, against rows as they are.
+    Shapes,
     /// What a sweep that finds nothing new costs.
     Idle,
     /// The peak of memory at wide rows.

@@ -51,6 +51,8 @@ pub struct Swept<'a> {
     pub topic: &'a str,
     /// Rows per page.
     pub page: u32,
+    /// Further keys of the connector's document.
+    pub keys: &'a [(&'a str, &'a str)],
 }
 
 /// Writes the documents into `folder` and gives the folder.
@@ -92,5 +94,8 @@ fn connector(swept: &Swept<'_>) -> Value {
     of_table("topic", swept.topic);
     of_table("batch.size", &swept.page.to_string());
     of_table("start.timestamp", "2026-01-01 00:00:00");
+    for (key, value) in swept.keys {
+        connector[*key] = (*value).into();
+    }
     connector
 }

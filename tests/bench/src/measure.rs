@@ -3,6 +3,7 @@
 mod backfill;
 mod cold;
 mod idle;
+mod shapes;
 mod wide;
 
 use std::path::PathBuf;
@@ -34,6 +35,9 @@ pub async fn run(options: &Options) -> Result<bool, Failed> {
     let mut runs = json!({});
     if options.measures(Part::Backfill) {
         figures.extend(backfill::measure(&bed, &mut runs).await?);
+    }
+    if options.measures(Part::Shapes) {
+        figures.extend(shapes::measure(&bed).await?);
     }
     if options.measures(Part::Idle) {
         figures.extend(idle::measure(&bed).await?);
@@ -118,8 +122,8 @@ impl Dynamo {
 impl<'o> Bed<'o> {
     async fn start(options: &'o Options) -> Result<Self, Failed> {
         let scratch = TempDir::new().map_err(|error| Failed::at("making a folder", error))?;
-        let topics: Vec<String> =
-            backfill::topics(options).chain([idle::TOPIC.to_owned(), wide::TOPIC.to_owned(), cold::TOPIC.to_owned()]).collect();
+        let single = [idle::TOPIC, wide::TOPIC, cold::TOPIC].map(str::to_owned);
+        let topics: Vec<String> = backfill::topics(options).chain(shapes::topics(options)).chain(single).collect();
         say("starting the broker, the instance and the cursor store");
         let broker = Broker::start(options.mock, &topics).await?;
         let instance = Instance::start().await?;
@@ -143,8 +147,13 @@ impl<'o> Bed<'o> {
 
     /// Sweeps `table` into `topic`, to its end.
     async fn sweep(&self, table: &str, topic: &str, store: &StoreJob) -> Result<SweepDone, Failed> {
+        self.sweep_with(table, topic, store, &[]).await
+    }
+
+    /// The same with further keys of the connector's document.
+    async fn sweep_with(&self, table: &str, topic: &str, store: &StoreJob, keys: &[(&str, &str)]) -> Result<SweepDone, Failed> {
         let bootstrap = self.broker.bootstrap();
-        let swept = Swept { url: self.instance.url(), table, bootstrap: &bootstrap, topic, page: self.options.page };
+        let swept = Swept { url: self.instance.url(), table, bootstrap: &bootstrap, topic, page: self.options.page, keys };
         let config = documents::write(self.scratch.path().join("config"), &swept)?;
         let job = SweepJob { config, store: store.clone(), memory: self.options.memory << 20 };
         let done: SweepDone = child::work(Role::Sweep, &job).await?;

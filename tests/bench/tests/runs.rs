@@ -16,11 +16,13 @@ const FEW: &[&str] = &[
     "1",
     "--wide-rows",
     "1000",
+    "--shape-rows",
+    "1000",
     "--mock",
     "--cursors",
     "sqlite",
     "--only",
-    "backfill,memory",
+    "backfill,shapes,memory",
 ];
 
 fn bench(json: &Path, more: &[&str]) -> Output {
@@ -61,5 +63,6 @@ fn without_bars_the_same_run_reports_the_same_and_succeeds() {
     // A row has a key of 32 bytes beside its JSON; a sweep that went around the instance would not have read it.
     assert!((value("bytes of key and value per row") - 500.0).abs() < 50.0, "{document}");
     assert!(value("bytes over the wire per row") > 50.0 && value("requests per full page") >= 1.25, "{document}");
+    assert!(value("strings to schemaless, processor time") > 0.5 && value("strings with schema beside them to schemaless") > 0.5);
     assert!(value("peak memory at 2 KB rows") > 5.0, "{document}");
 }

@@ -93,7 +93,7 @@ impl Lambda {
         let proxy = Proxy::http(bed.instance.address()?).await?;
         let bootstrap_servers = bed.broker.bootstrap();
         let url = proxy.url();
-        let swept = Swept { url: &url, table: TABLE, bootstrap: &bootstrap_servers, topic: TOPIC, page: bed.options.page };
+        let swept = Swept { url: &url, table: TABLE, bootstrap: &bootstrap_servers, topic: TOPIC, page: bed.options.page, keys: &[] };
         let config = documents::write(bed.scratch.path().join("cold"), &swept)?;
         let StoreJob::Dynamodb { endpoint, table } = bed.dynamo()?.store("cold").await? else {
             return Err(Failed::at("deploying the function", "a function keeps its cursors in DynamoDB"));
