@@ -57,7 +57,8 @@ demo: ## sweep a simulated instance, from nothing to rows; needs Rust, a C compi
 .PHONY: test
 test: ## every test, against real parts that are fetched and started as needed
 	@$(need_build); \
-	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jre-headless)); \
+	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jdk-headless)); \
+	$(call need,javac,compiles what reads records back (Debian: apt-get install default-jdk-headless)); \
 	$(call need,mvn,fetches Apache Kafka (Debian: apt-get install maven)); \
 	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
 	$(call need,patch,breaks the protocol for the model (Debian: apt-get install patch)); \
@@ -85,7 +86,8 @@ mutations: ## breaks the protocol, one promise at a time; the model has to notic
 .PHONY: bench
 bench: bootstraps ## a backfill against the least it could cost, idle sweeps, memory; OPTIONS="--rows 100000" and others (see docs/benchmark.md)
 	@$(need_build); \
-	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jre-headless)); \
+	$(call need,java,17 or newer runs Apache Kafka (Debian: apt-get install default-jdk-headless)); \
+	$(call need,javac,compiles what reads records back (Debian: apt-get install default-jdk-headless)); \
 	$(call need,mvn,fetches Apache Kafka (Debian: apt-get install maven)); \
 	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
 	$(say_missing)

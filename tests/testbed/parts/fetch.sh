@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fetches the real parts that the tests talk to: Apache Kafka (Maven Central), moto and clients of TDS (PyPI).
+# Fetches the real parts that the tests talk to: Apache Kafka and Kafka Connect's converters (Maven Central), moto and
+# clients of TDS (PyPI).
 #
 #   tests/testbed/parts/fetch.sh
 #
@@ -20,13 +21,14 @@ java_major() {
   java -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
 }
 if ! command -v java >/dev/null; then
-  missing+=("java: Apache Kafka needs Java 17 or newer (Debian: apt-get install default-jre-headless)")
+  missing+=("java: Apache Kafka needs Java 17 or newer (Debian: apt-get install default-jdk-headless)")
 else
   major=$(java_major)
   if [ "${major:-0}" -lt 17 ]; then
     missing+=("java: Apache Kafka needs Java 17 or newer, the java on PATH is ${major:-of an unknown version}")
   fi
 fi
+command -v javac >/dev/null || missing+=("javac: compiles what reads records back (Debian: apt-get install default-jdk-headless)")
 command -v mvn >/dev/null || missing+=("mvn: fetches Kafka from Maven Central (Debian: apt-get install maven)")
 if ! command -v python3 >/dev/null; then
   missing+=("python3: runs moto, 3.10 or newer (Debian: apt-get install python3 python3-venv)")
@@ -117,6 +119,19 @@ else
     -DincludeScope=runtime -DoutputDirectory="$parts/kafka"
   archive_classes
   cp "$pins" "$parts/kafka/.pins"
+fi
+
+# The reader is compiled by this Java for itself, once.
+{ cat "$here/connect/pom.xml" "$here/connect/ConnectReader.java" && javac -version; } >"$pins" 2>&1
+if fetched connect "$pins"; then
+  echo "fetch.sh: the converters of Kafka Connect are there"
+else
+  echo "fetch.sh: fetching the converters of Kafka Connect"
+  rm -rf "$parts/connect"
+  mvn -B -q -f "$here/connect/pom.xml" dependency:copy-dependencies \
+    -DincludeScope=runtime -DoutputDirectory="$parts/connect"
+  javac -Xlint:all -Werror -proc:none -cp "$parts/connect/*" -d "$parts/connect/classes" "$here/connect/ConnectReader.java"
+  cp "$pins" "$parts/connect/.pins"
 fi
 
 if fetched venv "$here/requirements.txt" && "$parts/venv/bin/python" -c '' 2>/dev/null; then
