@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 
 use crate::config::{Connector, Documents, ResolveError, Resolver, SourceKind};
+use crate::conversion::Converters;
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
 use crate::record::Shape;
@@ -96,8 +97,11 @@ impl Refused {
     }
 }
 
-/// The tables of a connector as they were connected.
-type Tables = Vec<(Arc<dyn Table>, Shape)>;
+/// The tables of a connector with the shape of their records, as sources connect them.
+type Connected = Vec<(Arc<dyn Table>, Shape)>;
+
+/// The same, with the connector's converters.
+type Tables = Vec<(Arc<dyn Table>, Arc<Shape>)>;
 
 /// Documents, and what was made of them so far in this process.
 pub struct Assembly {
@@ -140,7 +144,7 @@ impl Assembly {
         let (resolved, tables) = self.connected(connector).await?;
         let sink = sinks.of(&resolved)?;
         let wanted = tables.into_iter().filter(|(table, _)| selection.includes(&connector.name, &table.identity().alias));
-        Ok(wanted.map(|(table, shape)| Job { table, shape: Arc::new(shape), sink: Arc::clone(&sink) }).collect())
+        Ok(wanted.map(|(table, shape)| Job { table, shape, sink: Arc::clone(&sink) }).collect())
     }
 
     /// The tables of a connector; connected once per process.
@@ -153,12 +157,15 @@ impl Assembly {
             return Ok(known.clone());
         }
         let resolved = connector.resolve(&self.resolver).await.map_err(|error| unresolved(&connector.name, &error))?;
-        let tables = self.connect(&resolved)?;
+        let worker = self.documents.worker.resolve(&self.resolver).await.map_err(|error| unresolved(&connector.name, &error))?;
+        let Converters { keys, values } = Converters::of(&resolved, &worker)?;
+        let through = |(table, shape): (Arc<dyn Table>, Shape)| (table, Arc::new(shape.through(Arc::clone(&keys), Arc::clone(&values))));
+        let tables: Tables = self.connect(&resolved)?.into_iter().map(through).collect();
         connected.insert(connector.name.clone(), (resolved.clone(), tables.clone()));
         Ok((resolved, tables))
     }
 
-    fn connect(&self, connector: &Connector) -> Result<Tables, Failure> {
+    fn connect(&self, connector: &Connector) -> Result<Connected, Failure> {
         match connector.kind.name {
             "servicenow" => {
                 let settings = servicenow::keys::ServiceNow::read(&connector.values)

@@ -12,6 +12,7 @@
 
 pub mod assembly;
 pub mod config;
+pub mod conversion;
 pub mod cursor;
 pub mod delivery;
 pub mod failure;

@@ -1,22 +1,30 @@
 //! What is produced: one record per row.
 //!
 //! ```text
-//! shape      from a page's rows to records      schema     what fields are: Connect's model
-//! envelope   before, after, source, op, ts_ms   value      a row's values in the schema's order
-//! converter  from data to bytes
+//! shape      from a page's rows to records      schema   what fields are: Connect's model
+//! row        a row's JSON, field by field       value    a row's values in the schema's order
+//! typed      fields of declared types           growing  a schema that only grows, and its store
+//! envelope   before, after, source, op, ts_ms   converter  from data to bytes
 //! ```
 
 pub mod converter;
 mod envelope;
+mod growing;
+mod row;
 pub mod schema;
 mod shape;
+#[cfg(test)]
+mod shelf;
+mod store;
+pub mod typed;
 pub mod value;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use shape::Shape;
+pub use shape::{Names, Shape};
+pub use store::{SchemaPlace, SchemaStore};
 
 /// One record for the sink.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,6 +21,7 @@ mod instance;
 mod lease;
 mod pipeline;
 mod report;
+mod schemas;
 mod siblings;
 mod table;
 mod window;

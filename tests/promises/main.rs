@@ -10,4 +10,5 @@ mod kafka_sink;
 mod kills;
 mod laptop;
 mod servicenow;
+mod shapes;
 mod sqlserver;

@@ -92,7 +92,8 @@ pub(super) static CLASS_KEYS: &[Key] = &[
     Key::new(
         "key.converter",
         Kind::Text,
-        "What record keys are written as. Absent in connector and worker: the text itself, as by Connect's StringConverter.",
+        "What record keys are written as, by the names of value.converter. Absent in connector and worker: the text itself, as by \
+         Connect's StringConverter.",
     )
     .structural(),
     Key::new(
@@ -114,15 +115,12 @@ pub(super) static SETTINGS: &[Key] = &[
     Key::new(
         "decimal.format",
         Kind::Choice(&["BASE64", "NUMERIC"]),
-        "JsonConverter: accepted for compatibility; rows without a schema have no decimals of Connect's kind.",
+        "JsonConverter: how the decimals of a schema are written, as the bytes of the unscaled value or as a number. As in Connect, \
+         BASE64 unless set.",
     )
     .scope(Scope::Converter),
-    Key::new(
-        "replace.null.with.default",
-        Kind::Boolean,
-        "JsonConverter: accepted for compatibility; without a schema there are no defaults.",
-    )
-    .scope(Scope::Converter),
+    Key::new("replace.null.with.default", Kind::Boolean, "JsonConverter: accepted for compatibility; no schema here has defaults.")
+        .scope(Scope::Converter),
     Key::new("converter.encoding", Kind::Choice(&["UTF-8", "UTF8"]), "StringConverter: text is always UTF-8.").scope(Scope::Converter),
 ];
 
@@ -165,9 +163,10 @@ pub(super) fn check(values: &Values, faults: &mut Faults) {
                 );
             }
             Some(Err(why)) => faults.push(values.fault(role.class_key(), why)),
-            Some(Ok(Format::String)) if role == Role::Value => faults.push(
-                values.fault(role.class_key(), "would write rows in Java's map notation, which nothing can read back; use `json` or `raw`"),
-            ),
+            Some(Ok(Format::String)) if role == Role::Value => faults.warn(values.fault(
+                role.class_key(),
+                "writes rows in the notation of Java's toString, as Connect does, and nothing can read that back; use `json` or `raw`",
+            )),
             Some(Ok(Format::Avro | Format::JsonSchema)) => {
                 let url = format!("{}.schema.registry.url", role.class_key());
                 if !values.is_set(&url) {
@@ -206,21 +205,15 @@ impl Converter {
 
     /// The refusal of a format that is not built yet.
     pub(super) fn not_built(&self, connector: &str) -> Option<NotBuilt> {
-        let what = match (self.role, self.format) {
-            (Role::Key, Format::String) | (Role::Value, Format::RawJson) => return None,
-            (Role::Key, _) => "a key converter other than StringConverter",
-            (Role::Value, Format::JsonWithSchema) => "JsonConverter with schemas.enable=true (Connect's default)",
-            (Role::Value, Format::String) => "StringConverter for values",
-            (Role::Value, Format::Avro) => "AvroConverter",
-            (Role::Value, Format::JsonSchema) => "JsonSchemaConverter",
-            (Role::Value, Format::GlueAvro) => "the Glue Avro converter",
-            (Role::Value, Format::GlueJsonSchema) => "the Glue JSON Schema converter",
+        let what = match self.format {
+            Format::String | Format::RawJson | Format::JsonWithSchema => return None,
+            Format::Avro => "AvroConverter",
+            Format::JsonSchema => "JsonSchemaConverter",
+            Format::GlueAvro => "the Glue Avro converter",
+            Format::GlueJsonSchema => "the Glue JSON Schema converter",
         };
         let key = self.role.class_key();
-        let instead = match self.role {
-            Role::Key => "use org.apache.kafka.connect.storage.StringConverter".to_owned(),
-            Role::Value => format!("use org.apache.kafka.connect.json.JsonConverter with {key}.schemas.enable=false"),
-        };
+        let instead = "use org.apache.kafka.connect.json.JsonConverter";
         Some(NotBuilt {
             code: NotBuilt::CODE,
             connector: connector.to_owned(),

@@ -73,8 +73,8 @@ fn converters(page: &mut Page) {
     page.text("## Converters");
     let names: Vec<String> = converter::names().map(|name| format!("`{name}`")).collect();
     page.text(&format!(
-        "Known converters: {}. Built today: `StringConverter` for keys, and for values `raw` or `JsonConverter` with \
-         `schemas.enable=false`. Settings stand below `key.converter.` and `value.converter.` in the document that names \
+        "Known converters: {}. Those that use a schema registry are not built yet; [records.md](records.md#converters) says what the \
+         others write. Settings stand below `key.converter.` and `value.converter.` in the document that names \
          the converter; a document that names none has the worker's converter with the worker's settings.",
         names.join(", ")
     ));

@@ -4,8 +4,11 @@
 //! writes one row after the other and does no I/O. A schema is shared and never changes, so an encoder, and all that is
 //! prepared in it, belongs to one schema and is kept as long as that is in use.
 
+pub mod json;
+pub mod string;
+
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -49,4 +52,54 @@ pub trait Encoder: Send + Sync + fmt::Debug {
 pub struct EncodeError {
     /// What is wrong with it; not the value itself.
     pub detail: String,
+}
+
+impl EncodeError {
+    /// A value that is not what `what` says: a defect of whoever made it.
+    pub fn unlike(what: &str) -> Self {
+        Self { detail: format!("a value is not as {what} says") }
+    }
+}
+
+/// What is kept per schema. Schemas are told apart by identity: they are shared and never change, and comparing hundreds of
+/// fields per page would cost more than it saves.
+#[derive(Debug)]
+pub struct PerSchema<T> {
+    entries: Mutex<Vec<(Arc<Schema>, T)>>,
+}
+
+/// More schemas than are in use at a time. The oldest goes first; it is made again if it comes back.
+const KEPT: usize = 64;
+
+impl<T> Default for PerSchema<T> {
+    fn default() -> Self {
+        Self { entries: Mutex::default() }
+    }
+}
+
+impl<T: Clone> PerSchema<T> {
+    /// What is kept for `schema`.
+    pub fn get(&self, schema: &Arc<Schema>) -> Option<T> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().find(|(known, _)| Arc::ptr_eq(known, schema)).map(|(_, kept)| kept.clone())
+    }
+
+    /// Keeps `value` for `schema`.
+    pub fn put(&self, schema: &Arc<Schema>, value: T) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= KEPT {
+            entries.remove(0);
+        }
+        entries.push((Arc::clone(schema), value));
+    }
+
+    /// What is kept for `schema`, made now if there is nothing.
+    pub fn get_or_make(&self, schema: &Arc<Schema>, make: impl FnOnce() -> T) -> T {
+        if let Some(kept) = self.get(schema) {
+            return kept;
+        }
+        let made = make();
+        self.put(schema, made.clone());
+        made
+    }
 }

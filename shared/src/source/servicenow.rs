@@ -34,7 +34,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 pub use auth::{NoRotation, Rotation, SigningKey};
 use http::Instance;
-use keys::ServiceNow;
+use keys::{SchemaMode, ServiceNow};
 pub use limiter::Limiters;
 use planner::{At, Settings};
 use probe::{Prober, Trouble, Verdict, Zone};
@@ -45,9 +45,13 @@ use tokio::sync::OnceCell;
 use crate::cursor::{Identity, Position};
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::record::Shape;
+use crate::record::typed::Mapping;
+use crate::record::{Names, Shape};
 use crate::source::{Probed, Resume, Spent, Table, TableSweep};
 use crate::sweep::{Allowance, Window};
+
+/// What the names of schemas begin with: the ones of the connector whose documents run here.
+const NAMESPACE: &str = "sh.oso.servicenow";
 
 /// An instance with the tables that one document takes from it.
 #[derive(Debug)]
@@ -101,10 +105,25 @@ impl Connection {
     }
 
     fn shape(&self, table: &keys::Table) -> Shape {
-        let headers =
-            [("snow.table", table.name.as_str()), ("snow.instance", self.settings.host.as_str()), ("snow.source.operation", "UPSERT")];
-        let shape = Shape::schemaless(&table.topic, &headers, "snow.extracted_at", "snow.schema.mode");
-        if self.settings.emit_envelope { shape.enveloped(&table.name, &self.settings.host) } else { shape }
+        let settings = &self.settings;
+        let names = Names {
+            connector: self.connector.clone(),
+            alias: table.alias.clone(),
+            table: table.name.clone(),
+            namespace: NAMESPACE.to_owned(),
+        };
+        let headers = [("snow.table", table.name.as_str()), ("snow.instance", settings.host.as_str()), ("snow.source.operation", "UPSERT")];
+        let shape = Shape::schemaless(names, &table.topic, &headers, "snow.extracted_at", "snow.schema.mode");
+        let shape = match settings.schema_mode {
+            SchemaMode::Schemaless => shape,
+            SchemaMode::Strings => shape.strings(),
+            SchemaMode::Typed => shape.mapped(Mapping {
+                fields: settings.typed_fields.clone(),
+                evolution: settings.schema_evolution,
+                uninvited: table.adds_mod_count.then(|| table.mod_count_field()),
+            }),
+        };
+        if settings.emit_envelope { shape.enveloped(&settings.host) } else { shape }
     }
 }
 

@@ -43,15 +43,18 @@ use async_trait::async_trait;
 
 use activate::Place;
 use connect::Server;
-use keys::SqlServer;
+use keys::{SchemaMode, SqlServer};
 pub use login::{Credential, Rotation};
 use session::{Names, Session};
 
 use crate::cursor::{Identity, Position};
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
-use crate::record::Shape;
+use crate::record::{self, Shape};
 use crate::source::{Resume, Table, TableSweep};
+
+/// What the names of schemas begin with.
+const NAMESPACE: &str = "tablesweep.sqlserver";
 
 /// A server with the tables that one document takes from it.
 pub struct Connection {
@@ -89,7 +92,19 @@ impl Connection {
     fn shape(&self, table: &keys::Table) -> Shape {
         let name = table.name.to_string();
         let headers = [("mssql.table", name.as_str()), ("mssql.server", self.server.settings.host.as_str())];
-        Shape::schemaless(&table.topic, &headers, "mssql.extracted_at", "mssql.schema.mode")
+        let names = record::Names {
+            connector: self.connector.clone(),
+            alias: table.alias.clone(),
+            table: name.clone(),
+            namespace: NAMESPACE.to_owned(),
+        };
+        let shape = Shape::schemaless(names, &table.topic, &headers, "mssql.extracted_at", "mssql.schema.mode");
+        let settings = &self.server.settings;
+        let shape = match settings.schema_mode {
+            SchemaMode::Schemaless => shape,
+            SchemaMode::Typed => shape.of_source(),
+        };
+        if settings.emit_envelope { shape.enveloped(&settings.host) } else { shape }
     }
 }
 

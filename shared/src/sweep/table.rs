@@ -16,12 +16,12 @@ use super::hand::{Hand, Wish};
 use super::instance::Verdict;
 use super::lease::{Held, Reading};
 use super::report::{Outcome, Reason, TableReport};
+use super::schemas::Schemas;
 use super::siblings::Beside;
 use super::window_store::{self, Loaded, SMALL_ITEM};
 use crate::cursor::{Change, Item, Key, Parked, Standing, StoredWindow, Waiting, WriteError};
 use crate::failure::{Failure, Retry, Scope};
 use crate::host::failpoint;
-use crate::record::{Record, Shape};
 use crate::sink::{Acks, Delivered};
 use crate::source::{Page, Resume, Spent, TableSweep};
 
@@ -307,8 +307,12 @@ impl<'a> Sweep<'a> {
     fn send_next(&mut self) -> Option<BoxFuture<'a, (u64, Sent)>> {
         let (number, page) = self.hand.take()?;
         let (held, deadline, job, host) = (self.held.clone(), self.run.deadline, self.job, &self.engine.host);
+        let schemas = Schemas { store: Arc::clone(&self.engine.store), host: host.clone() };
         Some(Box::pin(async move {
-            let records = records(&job.shape, &page);
+            let records = match job.shape.records(&page, &schemas).await {
+                Ok(records) => records,
+                Err(failure) => return (number, Sent::Failed(failure)),
+            };
             if records.is_empty() {
                 return (number, Sent::Acks(Box::pin(async { Ok(Delivered::default()) })));
             }
@@ -446,11 +450,6 @@ impl<'a> Sweep<'a> {
             _ => {}
         }
     }
-}
-
-fn records(shape: &Shape, page: &Page) -> Vec<Record> {
-    let headers = shape.headers(page.extracted_at_ms);
-    page.rows.iter().map(|row| shape.record(row, &headers)).collect()
 }
 
 /// Resolves with the future in `slot`, or never if there is none.

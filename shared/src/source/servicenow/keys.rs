@@ -3,7 +3,7 @@
 //! Names and defaults are those of the ServiceNow source connector for Kafka Connect, so that its documents run here as
 //! they are. The checks below are the ones that need more than one key, or that know what an encoded query is.
 
-use crate::config::{Env, Faults, Key, Kind, NotYet, Shape, SourceKind, Values};
+use crate::config::{Env, Faults, Key, Kind, Shape, SourceKind, Values};
 
 mod connection;
 mod query;
@@ -12,7 +12,7 @@ mod settings;
 pub use connection::{Assertion, Auth, Grant, Http, Oauth, Proxy, Retry, Store, Tls};
 pub(super) use query::fields as query_fields;
 pub use query::normalised_query;
-pub use settings::{BadRow, DisplayValue, SchemaEvolution, SchemaMode, ServiceNow, Table};
+pub use settings::{BadRow, DisplayValue, SchemaMode, ServiceNow, Table};
 
 /// The source's registration.
 pub static SOURCE: SourceKind = SourceKind {
@@ -70,7 +70,7 @@ static CATEGORY: Shape = Shape { name: "text", allowed: "the name of a query cat
 static TYPED_FIELDS: Shape = Shape {
     name: "list of field:type",
     allowed: "field:type separated by commas; types: string, int8, int16, int32, int64, float32, float64, boolean, bytes, \
-              timestamp, date, time, decimal(scale)",
+              timestamp, date, time, decimal(scale) with a scale of up to 38",
     check: |text| settings::typed_fields(text).map(drop),
 };
 
@@ -185,8 +185,7 @@ static KEYS: &[Key] = &[
     Key::new("snow.tls.keystore.type", STORES, "As the trust store's.").or("JKS"),
     // The sweep
     Key::new("snow.source.schema.mode", Kind::Choice(&["schemaless", "strings", "typed"]), "The shape of record values.")
-        .or("schemaless")
-        .not_yet(&[NotYet { values: Some(&["strings", "typed"]), what: "a schema mode other than schemaless" }]),
+        .or("schemaless"),
     Key::new("snow.source.poll.interval.ms", millis(1), "How often a table that is caught up is looked at.").or("5000"),
     Key::new("snow.source.batch.size", count(1, 50_000), "Rows per request.").or("5000"),
     Key::new(
@@ -202,7 +201,8 @@ static KEYS: &[Key] = &[
     Key::new(
         "snow.source.schema.evolution",
         Kind::Choice(&["fail", "backward", "permissive"]),
-        "What an unmapped field does in mode `typed`.",
+        "What a field without a type does in mode `typed`, and a value that does not fit its type: fail the table; `backward` appends \
+         the field as an optional string; `permissive` leaves the field out and sends null for the value.",
     )
     .or("fail"),
     Key::new("snow.source.typed.fields", Kind::Shaped(&TYPED_FIELDS), "The fields and their types, for mode `typed`.").or(""),

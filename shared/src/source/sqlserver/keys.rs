@@ -106,9 +106,7 @@ static KEYS: &[Key] = &[
     )
     .or("15000"),
     Key::new("mssql.query.timeout.ms", millis(1), "The longest wait for the whole answer to a statement.").or("30000"),
-    Key::new("mssql.emit.envelope", Kind::Boolean, "Whether values are wrapped in before, after, source, op and ts_ms.")
-        .or("false")
-        .not_yet(&[NotYet { values: Some(&["true"]), what: "the envelope" }]),
+    Key::new("mssql.emit.envelope", Kind::Boolean, "Whether values are wrapped in before, after, source, op and ts_ms.").or("false"),
     Key::new("mssql.schema.mode", Kind::Choice(&["schemaless", "typed"]), "The shape of record values.")
         .or("schemaless")
         .not_yet(&[NotYet { values: Some(&["typed"]), what: "a schema mode other than schemaless" }]),

@@ -8,6 +8,7 @@ use url::Url;
 use super::connection::{Auth, Http, Retry, Tls};
 use super::{normalised_query, of};
 use crate::config::{Faults, Reader, Values};
+use crate::record::typed::{Evolution, FieldType};
 
 /// Everything that a connector's document says about its instance and tables.
 #[derive(Clone, Debug)]
@@ -29,9 +30,9 @@ pub struct ServiceNow {
     /// The shape of record values.
     pub schema_mode: SchemaMode,
     /// What an unmapped field does in mode `typed`.
-    pub schema_evolution: SchemaEvolution,
+    pub schema_evolution: Evolution,
     /// The fields of mode `typed`, as (name, type).
-    pub typed_fields: Vec<(String, String)>,
+    pub typed_fields: Vec<(String, FieldType)>,
     /// Whether values are wrapped in the envelope.
     pub emit_envelope: bool,
     /// What a row without a readable cursor does.
@@ -71,18 +72,6 @@ impl SchemaMode {
             SchemaMode::Typed => "typed",
         }
     }
-}
-
-/// What an unmapped field does in mode `typed`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SchemaEvolution {
-    /// It fails the table.
-    #[default]
-    Fail,
-    /// It is added as an optional field.
-    Backward,
-    /// It is left out.
-    Permissive,
 }
 
 /// What a row does that cannot be delivered.
@@ -126,6 +115,8 @@ pub struct Table {
     pub query: String,
     /// The fields to ask for, the version counter among them; `None` for all.
     pub fields: Option<Vec<String>>,
+    /// Whether the version counter is in `fields` although the document does not list it.
+    pub adds_mod_count: bool,
     /// Which form of values is asked for.
     pub display_value: DisplayValue,
     /// Whether the links of references are left out.
@@ -168,9 +159,9 @@ impl ServiceNow {
                 _ => None,
             }),
             schema_evolution: reader.choice("snow.source.schema.evolution", |text| match text {
-                "fail" => Some(SchemaEvolution::Fail),
-                "backward" => Some(SchemaEvolution::Backward),
-                "permissive" => Some(SchemaEvolution::Permissive),
+                "fail" => Some(Evolution::Fail),
+                "backward" => Some(Evolution::Backward),
+                "permissive" => Some(Evolution::Permissive),
                 _ => None,
             }),
             typed_fields: reader.required("snow.source.typed.fields", |text| typed_fields(text).ok()).unwrap_or_default(),
@@ -213,6 +204,7 @@ fn table(reader: &mut Reader<'_>, alias: &str) -> Table {
         sys_id_field: reader.text(&key("sys.id.field")),
         query: normalised_query(&reader.text(&key("query"))).to_owned(),
         fields: None,
+        adds_mod_count: false,
         display_value: reader.choice(&key("display.value"), |text| match text {
             "false" => Some(DisplayValue::False),
             "true" => Some(DisplayValue::True),
@@ -234,23 +226,26 @@ fn table(reader: &mut Reader<'_>, alias: &str) -> Table {
                 fields.push(field.to_owned());
             }
         }
+        table.adds_mod_count = !listed.split(',').any(|field| field.trim() == version);
         table.fields = Some(fields);
     }
     table
 }
 
-/// Reads the list of mode `typed`.
-pub(super) fn typed_fields(text: &str) -> Result<Vec<(String, String)>, String> {
-    const TYPES: [&str; 12] =
-        ["string", "int8", "int16", "int32", "int64", "float32", "float64", "boolean", "bytes", "timestamp", "date", "time"];
-    if text.is_empty() {
-        return Ok(Vec::new());
+/// Reads the list of mode `typed`. A message says which entry is wrong and does not repeat it.
+pub(super) fn typed_fields(text: &str) -> Result<Vec<(String, FieldType)>, String> {
+    let mut fields: Vec<(String, FieldType)> = Vec::new();
+    for (at, entry) in text.split(',').map(str::trim).enumerate().filter(|_| !text.is_empty()) {
+        let nth = at + 1;
+        let (field, name) = entry.split_once(':').ok_or_else(|| format!("has an entry that is not field:type (entry {nth})"))?;
+        if !super::is_field(field) {
+            return Err(format!("has an entry that begins with no field's name (entry {nth})"));
+        }
+        let kind = FieldType::parse(name).ok_or_else(|| format!("has an entry of an unknown type (entry {nth})"))?;
+        if fields.iter().any(|(known, _)| known == field) {
+            return Err(format!("gives a field twice (entry {nth})"));
+        }
+        fields.push((field.to_owned(), kind));
     }
-    let entry = |entry: &str| {
-        let (field, kind) = entry.trim().split_once(':')?;
-        let scale = kind.strip_prefix("decimal(").and_then(|rest| rest.strip_suffix(')'));
-        let known = TYPES.contains(&kind) || scale.is_some_and(|scale| scale.parse::<u8>().is_ok());
-        (known && super::is_field(field)).then(|| (field.to_owned(), kind.to_owned()))
-    };
-    text.split(',').map(entry).collect::<Option<Vec<_>>>().ok_or_else(|| "has an entry that is not field:type".into())
+    Ok(fields)
 }

@@ -1,0 +1,272 @@
+//! A schema that only grows: fields are appended, none is removed or changed, and each step is a version.
+//!
+//! ```text
+//! a page has unknown fields -> stored schema + what was known here + the new fields -> conditional write
+//!     -> another writer came first? read again, and once more -> only then is a record of the new version made
+//! ```
+//!
+//! A version is stored before the first record of it exists. A crash in between leaves a field in the schema that no record has
+//! yet, which harms nobody; the other order would let two processes number different schemas alike.
+//!
+//! What is known here is kept for the life of the process and compared with the store only when it has to grow: a page
+//! without new fields costs no request.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::row::Columns;
+use super::schema::{Field, Schema, Type};
+use super::store::{SchemaPlace, SchemaStore};
+use crate::failure::{Failure, Retry};
+
+/// The format of what is stored. A higher number was written by a newer program and is refused.
+const FORMAT: u32 = 1;
+
+/// How often a conditional write is tried. Each refusal means that another writer's fields went in, and those of a topic
+/// are few.
+const TRIES: usize = 32;
+
+/// One version of a schema, as rows are read by it.
+#[derive(Debug)]
+pub(super) struct Version {
+    pub(super) schema: Arc<Schema>,
+    pub(super) columns: Columns,
+}
+
+impl Version {
+    pub(super) fn of(schema: Schema) -> Self {
+        Self { columns: Columns::of(schema.fields()), schema: Arc::new(schema) }
+    }
+}
+
+/// A schema with fields that are given, and optional texts that are found.
+#[derive(Debug)]
+pub(super) struct Growing {
+    place: SchemaPlace,
+    /// The schema's name, unless one is stored already.
+    name: String,
+    given: Vec<Field>,
+    known: Mutex<Known>,
+}
+
+/// What this process knows.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    is_read: bool,
+    /// As it was last read or written, with its revision.
+    stored: Stored,
+    revision: Option<u64>,
+    /// What records were made by here; it stays in the schema even if somebody removed what is stored.
+    used: Stored,
+    version: Option<Arc<Version>>,
+}
+
+/// What is stored. The given fields are not: they are the document's to say.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    format: u32,
+    name: String,
+    version: i32,
+    fields: Vec<String>,
+}
+
+impl Growing {
+    pub(super) fn new(place: SchemaPlace, name: String, given: Vec<Field>) -> Self {
+        Self { place, name, given, known: Mutex::default() }
+    }
+
+    /// The version that is known; `None` before there is one.
+    pub(super) async fn current(&self, store: &dyn SchemaStore) -> Result<Option<Arc<Version>>, Failure> {
+        if !self.known().is_read {
+            self.read(store).await?;
+            let Known { stored, revision, .. } = self.known();
+            if stored.version > 0 {
+                self.adopt(stored, revision);
+            } else if !self.given.is_empty() {
+                self.grow(store, &[]).await?;
+            }
+        }
+        Ok(self.known().version)
+    }
+
+    /// A stored version that has these fields as well.
+    ///
+    /// # Errors
+    /// The store's failure, or `Record.SchemaBusy`. No record of a version that is not stored was made.
+    pub(super) async fn grow(&self, store: &dyn SchemaStore, found: &[String]) -> Result<Arc<Version>, Failure> {
+        for _ in 0..TRIES {
+            let Known { stored, revision, used, .. } = self.known();
+            let next = self.next(&stored, &used, found);
+            if next == stored {
+                return Ok(self.adopt(stored, revision));
+            }
+            let bytes = serde_json::to_vec(&next).expect("names and numbers are representable in JSON");
+            if let Some(revision) = store.replace(&self.place, &bytes, revision).await? {
+                tracing::info!(
+                    connector = self.place.connector,
+                    topic = self.place.topic,
+                    schema = next.name,
+                    version = next.version,
+                    fields = found.join(","),
+                    "the schema has grown"
+                );
+                return Ok(self.adopt(next, Some(revision)));
+            }
+            self.read(store).await?;
+        }
+        Err(Failure::new(
+            "Record.SchemaBusy",
+            Retry::NextTick,
+            format!("the schema of topic {} changed {TRIES} times while fields were added to it", self.place.topic),
+        ))
+    }
+
+    fn known(&self) -> Known {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn read(&self, store: &dyn SchemaStore) -> Result<(), Failure> {
+        let (stored, revision) = match store.read(&self.place).await? {
+            Some((bytes, revision)) => (self.decode(&bytes)?, Some(revision)),
+            None => (Stored::default(), None),
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Known { is_read: true, stored, revision, ..known.clone() };
+        Ok(())
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<Stored, Failure> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            format: u32,
+        }
+        let refuse = |what: String| {
+            let SchemaPlace { connector, topic, .. } = &self.place;
+            Failure::new("Cursor.Format", Retry::Never, format!("the stored schema of topic {topic} in partition {connector} {what}"))
+        };
+        match serde_json::from_slice::<Versioned>(bytes) {
+            Ok(Versioned { format: FORMAT }) => serde_json::from_slice(bytes).map_err(|error| refuse(format!("is damaged: {error}"))),
+            Ok(Versioned { format }) => {
+                Err(refuse(format!("has format {format} and this program reads format {FORMAT}; update tablesweep")))
+            }
+            Err(error) => Err(refuse(format!("is none of this program's: {error}"))),
+        }
+    }
+
+    /// What is to be stored so that everything has a place: what is stored already where that is enough, else the next
+    /// version.
+    fn next(&self, stored: &Stored, used: &Stored, found: &[String]) -> Stored {
+        let mut fields = stored.fields.clone();
+        for name in used.fields.iter().chain(found) {
+            if !fields.contains(name) && !self.is_given(name) {
+                fields.push(name.clone());
+            }
+        }
+        if stored.version > 0 && fields.len() == stored.fields.len() {
+            return stored.clone();
+        }
+        let name = [&stored.name, &used.name].into_iter().find(|name| !name.is_empty()).unwrap_or(&self.name);
+        Stored { format: FORMAT, name: name.clone(), version: stored.version.max(used.version) + 1, fields }
+    }
+
+    fn is_given(&self, name: &str) -> bool {
+        self.given.iter().any(|given| given.name == name)
+    }
+
+    fn adopt(&self, stored: Stored, revision: Option<u64>) -> Arc<Version> {
+        let text = Arc::new(Schema::of(Type::String).optional());
+        let found = stored.fields.iter().filter(|name| !self.is_given(name));
+        let fields = self.given.iter().cloned().chain(found.map(|name| Field { name: name.clone(), schema: Arc::clone(&text) }));
+        let version = Arc::new(Version::of(Schema::structure(&stored.name, fields.collect()).versioned(stored.version)));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Known { is_read: true, used: stored.clone(), stored, revision, version: Some(Arc::clone(&version)) };
+        version
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::Logical;
+    use super::super::shelf::Shelf;
+    use super::*;
+
+    fn place() -> SchemaPlace {
+        SchemaPlace { connector: "c".into(), topic: "t".into(), mode: "strings" }
+    }
+
+    fn growing() -> Growing {
+        Growing::new(place(), "n.Value".into(), Vec::new())
+    }
+
+    fn names(version: &Version) -> (Option<i32>, Vec<&str>) {
+        (version.schema.version, version.schema.fields().iter().map(|field| field.name.as_str()).collect())
+    }
+
+    fn found(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_field_is_appended_under_a_new_version_and_none_is_ever_removed() {
+        let (shelf, one) = (Shelf::default(), growing());
+        assert!(one.current(&shelf).await.expect("read").is_none());
+        assert_eq!(names(&one.grow(&shelf, &found(&["a", "b"])).await.expect("stored")), (Some(1), vec!["a", "b"]));
+        assert_eq!(names(&one.grow(&shelf, &found(&["c", "a"])).await.expect("stored")), (Some(2), vec!["a", "b", "c"]));
+        assert_eq!(shelf.requests(), ["read", "write", "write"]);
+        assert_eq!(names(&one.grow(&shelf, &found(&["b"])).await.expect("known")), (Some(2), vec!["a", "b", "c"]));
+        assert_eq!(names(&one.current(&shelf).await.expect("known").expect("some")), (Some(2), vec!["a", "b", "c"]));
+        assert!(shelf.requests().is_empty(), "what is known costs no request");
+        let later = growing();
+        assert_eq!(names(&later.current(&shelf).await.expect("read").expect("stored")), (Some(2), vec!["a", "b", "c"]));
+    }
+
+    #[tokio::test]
+    async fn two_writers_who_find_different_fields_at_once_end_with_one_schema_that_has_both() {
+        let (shelf, one, two) = (Shelf::default(), growing(), growing());
+        for writer in [&one, &two] {
+            writer.current(&shelf).await.expect("read");
+        }
+        one.grow(&shelf, &found(&["a", "x"])).await.expect("stored");
+        let both = two.grow(&shelf, &found(&["a", "y"])).await.expect("stored");
+        assert_eq!(names(&both), (Some(2), vec!["a", "x", "y"]), "the second writer appends to what the first one stored");
+        assert_eq!(names(&one.grow(&shelf, &found(&["y"])).await.expect("read again")), names(&both), "and nothing is written for it");
+        let stored: Stored = serde_json::from_slice(&shelf.at(&place()).expect("stored")).expect("a schema");
+        assert_eq!((stored.version, stored.fields), (2, found(&["a", "x", "y"])));
+    }
+
+    #[tokio::test]
+    async fn a_stored_schema_that_somebody_removed_keeps_the_fields_that_records_have() {
+        let (shelf, one) = (Shelf::default(), growing());
+        one.grow(&shelf, &found(&["a", "b"])).await.expect("stored");
+        shelf.clear();
+        let again = one.grow(&shelf, &found(&["c"])).await.expect("stored");
+        assert_eq!(names(&again), (Some(2), vec!["a", "b", "c"]), "no version means two things");
+    }
+
+    #[tokio::test]
+    async fn given_fields_come_first_and_keep_their_type_whatever_is_stored() {
+        let shelf = Shelf::default();
+        growing().grow(&shelf, &found(&["a", "day"])).await.expect("stored");
+        let given = vec![Field::new("day", Schema::logical(Logical::Date).optional())];
+        let typed = Growing::new(place(), "n.Value".into(), given.clone());
+        let version = typed.current(&shelf).await.expect("read").expect("stored");
+        assert_eq!(names(&version).1, ["day", "a"]);
+        assert_eq!(version.schema.fields()[0], given[0]);
+        let alone = Growing::new(SchemaPlace { topic: "other".into(), ..place() }, "n.Value".into(), given);
+        let version = alone.current(&shelf).await.expect("stored").expect("given fields make a version");
+        assert_eq!(names(&version), (Some(1), vec!["day"]));
+    }
+
+    #[tokio::test]
+    async fn a_stored_schema_of_a_newer_program_is_refused() {
+        for text in [r#"{"format":2,"name":"n"}"#, "[]", r#"{"format":1,"name":"n","version":1,"fields":[],"more":0}"#] {
+            let shelf = Shelf::default();
+            shelf.put(&place(), text.as_bytes());
+            let failure = growing().current(&shelf).await.expect_err("refused");
+            assert_eq!((&*failure.code, failure.retry), ("Cursor.Format", Retry::Never), "{text}");
+            assert!(failure.message.contains("topic t") && failure.message.contains("partition c"), "{failure}");
+        }
+    }
+}
