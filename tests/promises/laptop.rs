@@ -33,6 +33,10 @@ pub struct Laptop {
     pub memory: u64,
     /// Whether a schedule starts the runs.
     pub scheduled: bool,
+    /// The machine, whose clock a test may set.
+    pub host: Host,
+    /// The tables that a run is given.
+    pub selection: Selection,
 }
 
 /// A delivered record as a line of the file.
@@ -75,7 +79,17 @@ impl Laptop {
         });
         let dir = TempDir::new().expect("a folder");
         std::fs::create_dir_all(dir.path().join("config/connectors")).expect("a folder");
-        Self { api, dir, config, max_rows: None, max_time: None, memory: 512 << 20, scheduled: false }
+        Self {
+            api,
+            dir,
+            config,
+            max_rows: None,
+            max_time: None,
+            memory: 512 << 20,
+            scheduled: false,
+            host: Host::system(),
+            selection: Selection::default(),
+        }
     }
 
     /// The same with a key of the document set.
@@ -111,7 +125,7 @@ impl Laptop {
     }
 
     pub async fn store(&self) -> Arc<dyn CursorStore> {
-        Arc::new(SqliteStore::open(self.path("cursors.db")).await.expect("a store"))
+        Arc::new(SqliteStore::open_with(self.path("cursors.db"), self.host.clone()).await.expect("a store"))
     }
 
     /// One run of all tables, as a process of its own would do it.
@@ -139,9 +153,9 @@ impl Laptop {
 
     /// One run into sinks of the test's own.
     pub async fn sweep_into(&self, sinks: &dyn Sinks, stop: watch::Receiver<bool>) -> Vec<TableReport> {
-        let host = Host::system();
+        let host = self.host.clone();
         let assembly = self.assembly(&host);
-        let (jobs, refused) = assembly.jobs(&Selection::default(), sinks).await;
+        let (jobs, refused) = assembly.jobs(&self.selection, sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
         let engine = Engine { host: host.clone(), store: self.store().await, bytes: ByteBudget::of_memory(self.memory) };
         let run = Run {

@@ -6,7 +6,7 @@
 //! auth      signing in                    answer    the body: rows as slices, heads of rows
 //! transport connections, certificates     hidden    rows that are counted and not shown
 //! session   the planner driven over http  position  what is stored of a cursor
-//! probe     whether a table can be swept
+//! probe     whether a table can be swept  rate      waits that are asked for
 //! ```
 //!
 //! [`Connection`] is an instance as one connector talks to it: one login and one connection pool, shared by its tables.
@@ -24,6 +24,7 @@ mod planner;
 mod position;
 mod probe;
 mod range;
+mod rate;
 mod session;
 mod time;
 mod transport;

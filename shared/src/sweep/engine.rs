@@ -88,7 +88,13 @@ impl Engine {
                 reports.insert(name, report);
                 continue;
             }
-            let task = tasks.spawn(table::sweep(self.clone(), job, run.clone()));
+            if let Some(reason) = instances.has_spent(self, &identity) {
+                let report = TableReport { outcome: Outcome::Skipped, reason: Some(reason), ..TableReport::new(&name.0, &name.1) };
+                reports.insert(name, report);
+                continue;
+            }
+            let requests = instances.requests(&identity);
+            let task = tasks.spawn(table::sweep(self.clone(), job, run.clone(), requests));
             names.insert(task.id(), (name, identity.instance));
         }
         let mut verdicts = BTreeMap::new();

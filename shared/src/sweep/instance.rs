@@ -1,27 +1,37 @@
-//! What is known about a whole instance: that it refuses our credentials.
+//! What is known about a whole instance: that it refuses our credentials, and how many requests it still takes.
+//!
+//! Both lie beside each other in the cursor store and are read together, once per invocation.
 //!
 //! An account can be locked by failed logins. Twenty tables in four functions, each trying on its own twice a minute,
 //! would do that. So a refused login is kept once per instance in the cursor store, read once per invocation, and a new
 //! try is claimed by a conditional write: of all invocations that find the pause over, one goes ahead.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Engine, Job, Run};
-use crate::cursor::{CursorStore, Expect, Parked, Standing};
+use super::requests::{self, Hourly, Requests};
+use crate::cursor::{Blob, CursorStore, Expect, Identity, Parked, Standing, StoreError};
 use crate::failure::{Failure, Retry};
 
-/// The name of the blob in the instance's partition.
-const PLACE: &str = "login";
+/// The names of the blobs in the instance's partition.
+const LOGIN: &str = "login";
+const REQUESTS: &str = "requests";
+
+/// How often the count of requests is merged anew because another invocation wrote its own in between.
+const MERGES: u32 = 8;
 
 /// For this long after a claim others wait for the outcome of the claimed try, in milliseconds.
 const CLAIM_MS: i64 = 60_000;
 
-/// The login state of the instances of one invocation.
+/// The state of the instances of one invocation.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
     known: BTreeMap<String, Known>,
+    hourly: BTreeMap<String, Arc<Hourly>>,
 }
 
 #[derive(Debug)]
@@ -47,18 +57,37 @@ pub(super) enum Verdict {
 impl Instances {
     /// Reads what the store knows about the instances of `jobs`, and claims the tries that are due.
     pub(super) async fn load(engine: &Engine, jobs: &[Job], run: &Run) -> Self {
-        let mut known = BTreeMap::new();
+        let mut loaded = Self::default();
         for job in jobs {
             let instance = job.table.identity().instance.clone();
-            if known.contains_key(&instance) {
+            if loaded.hourly.contains_key(&instance) {
                 continue;
             }
             // A store that does not answer now will not answer the acquire either, and says so there.
-            if let Ok(Some(found)) = find(engine, &instance, run).await {
-                known.insert(instance, found);
+            let blobs = engine.store.list_blobs(&partition(&instance)).await.unwrap_or_default();
+            let mut blobs: BTreeMap<String, Blob> = blobs.into_iter().collect();
+            let hourly = blobs.get(REQUESTS).map_or_else(Hourly::default, |blob| Hourly::read(&blob.bytes));
+            loaded.hourly.insert(instance.clone(), Arc::new(hourly));
+            if let Some(blob) = blobs.remove(LOGIN)
+                && let Ok(Some(found)) = read(engine, &instance, &blob, run).await
+            {
+                loaded.known.insert(instance, found);
             }
         }
-        Self { known }
+        loaded
+    }
+
+    /// The requests that a table may make.
+    pub(super) fn requests(&self, table: &Identity) -> Requests {
+        Requests::new(self.hourly.get(&table.instance).cloned().unwrap_or_default(), &table.connector)
+    }
+
+    /// Why no request can be made for this table now: the hourly allowance of its account is spent.
+    pub(super) fn has_spent(&self, engine: &Engine, table: &Identity) -> Option<super::Reason> {
+        let now_ms = engine.host.now_ms();
+        let spent = self.hourly.get(&table.instance)?.spent(&table.connector, now_ms)?;
+        let message = format!("{}/{} (table {}): {}", table.connector, table.alias, table.table, spent.text(now_ms));
+        Some(super::Reason { code: requests::CODE.to_owned(), message })
     }
 
     /// Why nothing may be asked of the instance now.
@@ -88,11 +117,20 @@ impl Instances {
 
     /// Keeps what changed.
     pub(super) async fn store(&self, engine: &Engine, verdicts: BTreeMap<String, Verdict>) {
+        self.store_verdicts(engine, verdicts).await;
+        for (instance, hourly) in self.hourly.iter().filter(|(_, hourly)| hourly.is_changed()) {
+            if let Err(error) = merge(engine, instance, hourly).await {
+                tracing::warn!(instance, %error, "the count of requests could not be stored; the instance may refuse some within this hour");
+            }
+        }
+    }
+
+    async fn store_verdicts(&self, engine: &Engine, verdicts: BTreeMap<String, Verdict>) {
         for (instance, verdict) in verdicts {
             let known = self.known.get(&instance);
             let stored = match (&verdict, known) {
                 (Verdict::Accepted, None) => Ok(()),
-                (Verdict::Accepted, Some(_)) => engine.store.remove_blob(&partition(&instance), PLACE).await,
+                (Verdict::Accepted, Some(_)) => engine.store.remove_blob(&partition(&instance), LOGIN).await,
                 (Verdict::Refused(failure), _) => {
                     let before = known.map_or(Standing::Active, |known| Standing::Parked(known.refused.parked.clone()));
                     let parked = Parked::after(&before, &failure.code, failure.message.clone(), engine.host.now_ms());
@@ -106,8 +144,22 @@ impl Instances {
     }
 }
 
-async fn find(engine: &Engine, instance: &str, run: &Run) -> Result<Option<Known>, crate::cursor::StoreError> {
-    let Some(blob) = engine.store.get_blob(&partition(instance), PLACE).await? else { return Ok(None) };
+/// Adds what was counted to what others have stored meanwhile.
+async fn merge(engine: &Engine, instance: &str, hourly: &Hourly) -> Result<(), StoreError> {
+    for tries in 0..MERGES {
+        let stored = engine.store.get_blob(&partition(instance), REQUESTS).await?;
+        let expect = stored.as_ref().map_or(Expect::Absent, |blob| Expect::Revision(blob.revision));
+        let (bytes, ends_ms) = hourly.merged(stored.as_ref().map(|blob| blob.bytes.as_slice()), engine.host.now_ms());
+        if engine.store.put_blob(&partition(instance), REQUESTS, &bytes, expect, Some(ends_ms)).await?.is_some() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(engine.host.jitter(20 << tries))).await;
+    }
+    let detail = format!("the count of requests of {instance} changes faster than it can be written");
+    Err(StoreError::Busy { store: engine.store.name().to_owned(), detail })
+}
+
+async fn read(engine: &Engine, instance: &str, blob: &Blob, run: &Run) -> Result<Option<Known>, StoreError> {
     // What cannot be read was written by another version and says nothing that a fresh try would not.
     let Ok(refused) = serde_json::from_slice::<Refused>(&blob.bytes) else { return Ok(None) };
     let now_ms = engine.host.now_ms();
@@ -121,9 +173,9 @@ async fn find(engine: &Engine, instance: &str, run: &Run) -> Result<Option<Known
     Ok(Some(Known { refused, blocks }))
 }
 
-async fn put(store: &dyn CursorStore, instance: &str, refused: &Refused, expect: Expect) -> Result<Option<u64>, crate::cursor::StoreError> {
+async fn put(store: &dyn CursorStore, instance: &str, refused: &Refused, expect: Expect) -> Result<Option<u64>, StoreError> {
     let bytes = serde_json::to_vec(refused).expect("strings and numbers are representable in JSON");
-    store.put_blob(&partition(instance), PLACE, &bytes, expect, None).await
+    store.put_blob(&partition(instance), LOGIN, &bytes, expect, None).await
 }
 
 fn partition(instance: &str) -> String {

@@ -16,6 +16,7 @@ use super::hand::{Hand, Wish};
 use super::instance::Verdict;
 use super::lease::{Held, Reading};
 use super::report::{Outcome, Reason, TableReport};
+use super::requests::{self, Requests};
 use super::schemas::Schemas;
 use super::siblings::Beside;
 use super::window_store::{self, Loaded, SMALL_ITEM};
@@ -32,7 +33,7 @@ pub(super) struct Swept {
 }
 
 /// Sweeps the table of `job`.
-pub(super) async fn sweep(engine: Engine, job: Job, run: Run) -> Swept {
+pub(super) async fn sweep(engine: Engine, job: Job, run: Run, requests: Requests) -> Swept {
     let identity = job.table.identity();
     let mut report = TableReport::new(&identity.connector, &identity.alias);
     let begun = engine.host.monotonic();
@@ -44,7 +45,8 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run) -> Swept {
     match acquired {
         Ok(item) => match Held::from_item(&item, &owner) {
             Some(held) => {
-                let sweep = Sweep::new(&engine, &job, &run, key, item, held, &mut report);
+                let mut sweep = Sweep::new(&engine, &job, &run, key, item, held, &mut report);
+                sweep.allowance = sweep.allowance.counting(requests);
                 verdict = sweep.run().await;
             }
             None => not_taken(&item, &mut report),
@@ -398,7 +400,15 @@ impl<'a> Sweep<'a> {
             Some(failure) if failure.retry == Retry::Wait => Outcome::Paused,
             Some(_) => Outcome::Failed,
             None if self.hand.caught_up() => Outcome::CaughtUp,
-            None => Outcome::More,
+            None => match self.allowance.denied() {
+                Some(why) => {
+                    let identity = self.job.table.identity();
+                    let message = format!("{}/{} (table {}): {why}", identity.connector, identity.alias, identity.table);
+                    self.report.reason = Some(Reason { code: requests::CODE.to_owned(), message });
+                    Outcome::Skipped
+                }
+                None => Outcome::More,
+            },
         };
     }
 

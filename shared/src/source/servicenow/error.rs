@@ -79,6 +79,9 @@ pub(super) enum Error {
     #[error("the time for this sweep is over")]
     BudgetSpent,
 
+    #[error("the instance takes no more requests for now")]
+    RequestsSpent,
+
     #[error(
         "the instance ignored a part of the query ({predicate}): {detail}. It drops what the user may not filter or sort by (query_range ACL), or \
          reads the literals in another time zone: the integration user's must be UTC"
@@ -186,6 +189,7 @@ impl Error {
             Self::Unable { .. } | Self::NoAnswer { .. } | Self::Queued | Self::TimedOut { .. } => "Source.Unavailable",
             Self::Squeezed { .. } => "Source.NoMemory",
             Self::BudgetSpent => "Source.BudgetSpent",
+            Self::RequestsSpent => "Source.Allowance",
             Self::NotData { .. } => "Source.NotData",
             Self::Redirected { .. } => "Source.Redirected",
             Self::Malformed { .. } => "Source.Malformed",
@@ -213,7 +217,7 @@ impl Error {
         match self {
             // One row that is larger than what may be read stays so.
             Self::TooLarge { .. } => Retry::Never,
-            Self::BudgetSpent => Retry::NextTick,
+            Self::BudgetSpent | Self::RequestsSpent => Retry::NextTick,
             other if other.remedy() == Remedy::Smaller => Retry::NextTick,
             other if other.remedy() == Remedy::Again => Retry::NextTick,
             _ => Retry::Never,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 use reqwest::StatusCode;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, LINK, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, LINK, LOCATION};
 use std::io::Write as _;
 use url::Url;
 
@@ -15,10 +15,11 @@ use super::auth::{Login, Rotation, SignIn};
 use super::error::{Error, Remedy};
 use super::keys::{Retry, ServiceNow};
 use super::limiter::{Limiter, Limiters};
+use super::rate::{self, epoch_seconds, retry_after};
 use super::transport::{Transport, describe};
 use crate::host::Host;
 use crate::source::Spent;
-use crate::sweep::{Admission, Allowance};
+use crate::sweep::{Admission, Allowance, Ticket};
 
 /// An instance as this process talks to it.
 #[derive(Debug)]
@@ -160,8 +161,9 @@ impl Instance {
             return Err(Error::BudgetSpent);
         }
         let cut_by_budget = timeout < self.request_timeout;
+        let ticket = call.allowance.request().map_err(|_| Error::RequestsSpent)?;
         call.spent.requests += 1;
-        let work = self.exchange(url, sign_in, call);
+        let work = self.exchange(url, sign_in, call, &ticket);
         match tokio::time::timeout(timeout, work).await {
             Ok(done) => done,
             Err(_) if cut_by_budget => Err(Error::BudgetSpent),
@@ -169,7 +171,7 @@ impl Instance {
         }
     }
 
-    async fn exchange(&self, url: &Url, sign_in: &mut SignIn, call: &mut Call<'_>) -> Result<Fetched, Error> {
+    async fn exchange(&self, url: &Url, sign_in: &mut SignIn, call: &mut Call<'_>, ticket: &Ticket) -> Result<Fetched, Error> {
         let request = self.transport.client.get(url.clone()).header(ACCEPT, "application/json").header(ACCEPT_ENCODING, "gzip");
         let request = sign_in.credential.apply(request).map_err(|_| Error::Unauthorized {
             detail: "the key was not sent: it holds a character that no header may hold".to_owned(),
@@ -179,6 +181,9 @@ impl Instance {
         let answer = request.send().await.map_err(|error| self.transport.failure(&error, url))?;
         let elapsed = self.host.monotonic().saturating_sub(begun);
         let (status, headers) = (answer.status(), answer.headers().clone());
+        let told = rate::told(status, &headers, self.retry.max_backoff);
+        let is_spent = told.refused_for.is_some();
+        call.allowance.told(ticket, told);
         if status == StatusCode::TOO_MANY_REQUESTS {
             self.limiter.throttled();
         } else {
@@ -186,6 +191,9 @@ impl Instance {
         }
         if status != StatusCode::UNAUTHORIZED {
             self.login.accepted(sign_in);
+        }
+        if is_spent {
+            return Err(Error::RequestsSpent);
         }
         let body = self.body(answer, &headers, call).await?;
         let took = self.host.monotonic().saturating_sub(begun);
@@ -264,7 +272,7 @@ fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Re
         return Ok(());
     }
     let said = ErrorBody::find(body).text();
-    let wait_seconds = header(headers, RETRY_AFTER.as_str()).and_then(|text| retry_after(text, headers));
+    let wait_seconds = retry_after(headers);
     Err(match code {
         200 => Error::NotData { content_type, title: title(body) },
         202 => Error::Queued,
@@ -303,21 +311,6 @@ fn mentions_length(body: &[u8]) -> bool {
 
 pub(super) fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// Seconds to wait: given as such, or as a date by the clock of whoever answered.
-pub(super) fn retry_after(text: &str, headers: &HeaderMap) -> Option<u64> {
-    if let Ok(seconds) = text.trim().parse() {
-        return Some(seconds);
-    }
-    let now = header(headers, DATE.as_str()).and_then(epoch_seconds)?;
-    u64::try_from(epoch_seconds(text.trim())?.saturating_sub(now)).ok()
-}
-
-pub(super) fn epoch_seconds(date: &str) -> Option<i64> {
-    let time = httpdate::parse_http_date(date).ok()?;
-    let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_secs()).ok()
 }
 
 /// An address without what may hold a secret.
@@ -370,16 +363,6 @@ mod tests {
         ] {
             assert_eq!(verdict(status, headers, body), code, "{status} {body}");
         }
-    }
-
-    #[test]
-    fn the_wait_that_is_asked_for_comes_in_seconds_or_as_a_date() {
-        let mut headers = HeaderMap::new();
-        headers.insert(DATE, "Sun, 01 Mar 2026 12:00:00 GMT".parse().expect("a date"));
-        assert_eq!(retry_after(" 17 ", &headers), Some(17));
-        assert_eq!(retry_after("Sun, 01 Mar 2026 12:00:30 GMT", &headers), Some(30));
-        assert_eq!(retry_after("Sun, 01 Mar 2026 11:00:00 GMT", &headers), None);
-        assert_eq!(retry_after("soon", &headers), None);
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Session {
             tracing::warn!(connector = self.identity.0, table = self.identity.1, remark, "probed");
         }
         let settled = match verdict {
-            Err(Trouble::Failed(Error::BudgetSpent)) => {
+            Err(Trouble::Failed(Error::BudgetSpent | Error::RequestsSpent)) => {
                 self.pending = Some(pending);
                 return Ok(false);
             }
@@ -277,7 +277,11 @@ impl TableSweep for Session {
         if !self.probe(allowance).await? {
             return Ok(None);
         }
-        self.page(allowance).await.map_err(|error| self.failure(&error))
+        match self.page(allowance).await {
+            // Whoever holds the allowance knows why.
+            Err(Error::RequestsSpent) => Ok(None),
+            page => page.map_err(|error| self.failure(&error)),
+        }
     }
 
     fn spent(&mut self) -> Spent {

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, LOCATION};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::super::answer::ErrorBody;
 use super::super::error::Error;
-use super::super::http::{epoch_seconds, header, retry_after, title, without_query};
+use super::super::http::{header, title, without_query};
 use super::super::keys::{Grant, Oauth};
+use super::super::rate::{epoch_seconds, retry_after};
 use super::super::transport::{Transport, describe};
 use super::assertion::assertion;
 use crate::host::Host;
@@ -203,7 +204,7 @@ fn refusal(status: u16, headers: &HeaderMap, body: &[u8], oauth: &Oauth, form: &
     let is_page =
         header(headers, CONTENT_TYPE.as_str()).is_some_and(|kind| kind.contains("html")) || body.trim_ascii_start().starts_with(b"<");
     let detail = || if is_page { title(body) } else { form.redacted(ErrorBody::find(body).text()) };
-    let wait_seconds = header(headers, RETRY_AFTER.as_str()).and_then(|text| retry_after(text, headers));
+    let wait_seconds = retry_after(headers);
     Some(match status {
         200..=299 if is_page => NoToken::Page { title: title(body) },
         200..=299 => return None,
