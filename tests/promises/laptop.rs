@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tablesweep::assembly::{Assembly, Refused, SOURCES, Selection, Sinks};
 use tablesweep::config::load;
 use tablesweep::cursor::sqlite::SqliteStore;
-use tablesweep::cursor::{CursorStore, Item};
+use tablesweep::cursor::{CursorStore, Item, Standing};
 use tablesweep::delivery::ToOne;
 use tablesweep::host::Host;
 use tablesweep::secrets;
@@ -189,6 +189,13 @@ impl Laptop {
     /// What a complete sweep must have delivered, from the data.
     pub fn expected(&self) -> Vec<Version> {
         self.api.visible_versions("incident").expect("the table")
+    }
+
+    /// How the table of this alias stands.
+    pub async fn standing(&self, alias: &str) -> Standing {
+        let items = self.store().await.list("snow").await.expect("a store");
+        let item = items.into_iter().find(|item| item.identity.alias == alias);
+        item.unwrap_or_else(|| panic!("{alias} has no cursor")).standing
     }
 
     /// The stored cursor of the only table.

@@ -112,6 +112,7 @@ pub use data::{ColumnSpec, Version};
 pub use faults::{Effect, Fault, HtmlPage, Target};
 pub use generate::{Generate, Ids};
 pub use log::{Counters, Entry};
+pub use random::Random;
 pub use row::{Cell, Column, Fields, Kind};
 pub use settings::{Credentials, JwtSigner, RateLimit, Settings, TooLong, USER_ID};
 pub use tls::{ClientCertificate, Tls};

@@ -2,14 +2,16 @@
 
 /// A small generator (splitmix64); its numbers order ties and name rows, nothing more.
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
+    /// A generator that gives the same numbers for the same seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    /// 64 bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,9 +21,10 @@ impl Random {
 
     /// A number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % (end.max(1) as u64)) as usize
+        (self.bits() % (end.max(1) as u64)) as usize
     }
 
+    /// Any order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -30,12 +33,12 @@ impl Random {
 
     /// Thirty-two hexadecimal digits, as identities have.
     pub fn id(&mut self) -> String {
-        format!("{:016x}{:016x}", self.next(), self.next())
+        format!("{:016x}{:016x}", self.bits(), self.bits())
     }
 
     /// The same with letters of both cases, whose order depends on the collation.
     pub fn mixed_case_id(&mut self) -> String {
-        let cases = self.next();
+        let cases = self.bits();
         let digits = self.id();
         let cased = digits.chars().enumerate().map(
             |(place, digit)| {
