@@ -70,6 +70,9 @@ fn notes(row: &TableStatus) -> Vec<String> {
         let since = row.since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
         notes.push(format!("{}{since}: {}", reason.code, reason.message));
     }
+    if let Some(code) = &row.remark {
+        notes.push(format!("{code}: see this heading of docs/operations.md"));
+    }
     if let Some(next) = &row.next_try {
         notes.push(format!("next scheduled try {next}; `tablesweep cursor resume` tries at the next tick"));
     }
@@ -93,7 +96,7 @@ fn notes(row: &TableStatus) -> Vec<String> {
 
 fn abandoned(orphan: &Orphan) -> String {
     let why = match orphan.why {
-        Why::NoDocument => "no document has this alias",
+        Why::NoDocument => "no document has this connector and alias",
         Why::ChangedQuery => "the query changed",
         Why::Moved => "the alias means another place now",
     };

@@ -150,6 +150,10 @@ pub trait CursorStore: Send + Sync + std::fmt::Debug {
     /// All items of a connector, in the order of their sort keys.
     async fn list(&self, connector: &str) -> Result<Vec<Item>, StoreError>;
 
+    /// The connectors that have cursors here, sorted. It may have to look at everything that is stored, so it is for people who
+    /// ask and not for sweeps.
+    async fn connectors(&self) -> Result<Vec<String>, StoreError>;
+
     /// Removes the item at `key`, unless a lease is held on it at `now_ms`. Removing what is not there is no error.
     async fn remove(&self, key: &Key, now_ms: i64) -> Result<(), WriteError>;
 

@@ -20,7 +20,7 @@ use crate::cursor::{Identity, Progress};
 use crate::failure::Failure;
 use crate::record::schema::Schema;
 use crate::record::value::Value;
-use crate::sweep::{Allowance, Window};
+use crate::sweep::{Allowance, Reason, Window};
 
 /// One table of a connector.
 #[async_trait]
@@ -135,6 +135,12 @@ pub trait TableSweep: Send {
 
     /// The dedup window as it was when the sweep began; `None` if this source needs none.
     fn window(&self) -> Option<Window>;
+
+    /// What a person should know though nothing failed, since the last call. It goes to the log, and into the report of a
+    /// sweep that has nothing worse to say.
+    fn remarks(&mut self) -> Vec<Reason> {
+        Vec::new()
+    }
 }
 
 /// Requests and bytes, and what they taught.

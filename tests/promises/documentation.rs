@@ -90,3 +90,68 @@ fn every_link_between_pages_leads_somewhere() {
     }
     assert!(broken.is_empty(), "{broken:#?}");
 }
+
+/// The cells of the lines of every table of a page, without heads and rules.
+fn table_lines(page: &str) -> Vec<Vec<String>> {
+    let text = read(&root().join("docs").join(page));
+    let mut lines = Vec::new();
+    let mut head = true;
+    for line in text.lines() {
+        let Some(inner) = line.strip_prefix('|') else {
+            head = true;
+            continue;
+        };
+        let cells: Vec<String> = inner.trim_end_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+        let is_rule = cells.iter().all(|cell| cell.starts_with("---"));
+        if !head {
+            lines.push(cells);
+        }
+        head &= !is_rule;
+    }
+    lines
+}
+
+/// Whether the test of this path is there: in the module that it names, below `promises`, or beside the code.
+fn is_there(test: &str, sources: &[(PathBuf, String)]) -> bool {
+    let (module, name) = test.rsplit_once("::").map_or((None, test), |(module, name)| (Some(module.replace("::", "/")), name));
+    let text = format!("fn {name}(");
+    sources.iter().any(|(path, source)| {
+        let path = path.to_string_lossy();
+        let is_meant = match &module {
+            Some(module) => {
+                [format!("/promises/{module}.rs"), format!("/promises/servicenow/{module}.rs")].iter().any(|end| path.ends_with(end))
+            }
+            None => path.contains("/shared/src/"),
+        };
+        is_meant && source.contains(&text)
+    })
+}
+
+#[test]
+fn every_line_of_the_specification_and_every_report_names_tests_that_exist() {
+    let sources: Vec<_> = ["tests/promises", "shared/src"].iter().flat_map(|folder| files(folder, ".rs")).collect();
+    let mut faults = Vec::new();
+    for (page, least) in [("specification-servicenow.md", 45), ("reports.md", 37)] {
+        let lines = table_lines(page);
+        assert!(lines.len() >= least, "{page} has {} lines", lines.len());
+        for cells in lines {
+            let held_by = cells.last().map(String::as_str).unwrap_or_default();
+            let tests: Vec<&str> = held_by.split('`').skip(1).step_by(2).filter(|quoted| quoted.contains('_')).collect();
+            if tests.is_empty() && held_by != "with record shapes" {
+                faults.push(format!("{page}: nothing holds {cells:?}"));
+            }
+            faults.extend(tests.iter().filter(|test| !is_there(test, &sources)).map(|test| format!("{page}: there is no {test}")));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn every_report_is_in_the_table_once() {
+    let numbers: Vec<u32> = table_lines("reports.md").iter().map(|cells| cells[0].parse().expect("a number")).collect();
+    let known = [
+        1, 3, 4, 5, 7, 8, 10, 11, 12, 13, 15, 16, 18, 20, 21, 22, 23, 25, 27, 28, 29, 31, 32, 34, 35, 37, 39, 40, 41, 42, 44, 45, 46, 48,
+        51, 54, 55,
+    ];
+    assert_eq!(numbers, known);
+}

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tablesweep::assembly::{Assembly, Refused, SOURCES, Selection, Sinks};
 use tablesweep::config::load;
 use tablesweep::cursor::sqlite::SqliteStore;
-use tablesweep::cursor::{CursorStore, Item, Standing};
+use tablesweep::cursor::{Change, CursorStore, Item, Position, Rewind, Standing, Write};
 use tablesweep::delivery::ToOne;
 use tablesweep::host::Host;
 use tablesweep::secrets;
@@ -189,6 +189,14 @@ impl Laptop {
     /// What a complete sweep must have delivered, from the data.
     pub fn expected(&self) -> Vec<Version> {
         self.api.visible_versions("incident").expect("the table")
+    }
+
+    /// Sets the cursor of the only table back, as `cursor rewind` does.
+    pub async fn rewind(&self, to: &str) {
+        let key = self.item().await.identity.key();
+        let to = Position::new([("timestamp", Some(to.to_owned())), ("sys_id", Some(String::new()))]);
+        let change = Change::Rewind(Rewind { to, now_ms: self.host.now_ms(), revision: None, request_id: None });
+        self.store().await.write(&key, &Write { id: self.host.nonce(), change }).await.expect("a rewind");
     }
 
     /// How the table of this alias stands.

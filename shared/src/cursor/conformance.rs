@@ -131,6 +131,7 @@ macro_rules! cursor_store_promises {
                 sixteen_writers_lose_no_update;
             blobs:
                 a_blob_is_written_only_if_what_is_expected_holds
+                connectors_are_listed_once_each_and_those_of_blobs_alone_are_not
                 a_blob_of_256_kilobytes_comes_back_as_it_was
                 blobs_are_listed_in_order_and_apart_from_cursors
                 a_blob_whose_time_is_past_is_not_there

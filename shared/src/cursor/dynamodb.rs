@@ -38,7 +38,7 @@ mod table;
 mod tests;
 mod update;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -276,6 +276,22 @@ impl CursorStore for DynamoStore {
         // Whatever is no blob must be a cursor, or the table is shared with somebody, which is to be said.
         let items = self.query(connector, "attribute_not_exists(#bytes)", &[("#bytes", attribute::BYTES)], &[]).await?;
         items.iter().map(|item| attribute::decode_item(&attribute::key_of(item), item)).collect()
+    }
+
+    async fn connectors(&self) -> Result<Vec<String>, StoreError> {
+        let request = self
+            .client
+            .scan()
+            .table_name(&self.target.table)
+            .consistent_read(true)
+            .filter_expression("attribute_not_exists(#bytes)")
+            .projection_expression("#connector")
+            .expression_attribute_names("#bytes", attribute::BYTES)
+            .expression_attribute_names("#connector", attribute::CONNECTOR);
+        let items = request.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await;
+        let items = items.map_err(|error| self.target.error("Scan", &error, &Attempts::default()))?;
+        let connectors: BTreeSet<String> = items.iter().map(|item| attribute::key_of(item).connector).collect();
+        Ok(connectors.into_iter().collect())
     }
 
     async fn remove(&self, key: &Key, now_ms: i64) -> Result<(), WriteError> {

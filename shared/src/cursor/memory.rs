@@ -85,6 +85,12 @@ impl CursorStore for MemoryStore {
         own.map(|(key, text)| decode(key, text)).collect()
     }
 
+    async fn connectors(&self) -> Result<Vec<String>, StoreError> {
+        let mut connectors: Vec<String> = self.content().items.keys().map(|key| key.connector.clone()).collect();
+        connectors.dedup();
+        Ok(connectors)
+    }
+
     async fn remove(&self, key: &Key, now_ms: i64) -> Result<(), WriteError> {
         let mut content = self.content();
         let Some(text) = content.items.get(key) else { return Ok(()) };

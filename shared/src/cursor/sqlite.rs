@@ -215,6 +215,13 @@ fn list_items(shared: &Shared, open: &Open, connector: &str) -> Result<Vec<Item>
         .collect()
 }
 
+fn list_connectors(shared: &Shared, connection: &Connection) -> Result<Vec<String>, StoreError> {
+    connection
+        .prepare_cached("SELECT DISTINCT connector FROM item ORDER BY connector")
+        .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
+        .map_err(|error| shared.place.error("list connectors", &error))
+}
+
 /// The revision in a column. SQLite counts in `i64`, and only this program writes it.
 fn revision(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let stored: i64 = row.get(column)?;
@@ -305,6 +312,10 @@ impl CursorStore for SqliteStore {
     async fn list(&self, connector: &str) -> Result<Vec<Item>, StoreError> {
         let connector = connector.to_owned();
         self.run(move |shared, open| list_items(shared, open, &connector)).await
+    }
+
+    async fn connectors(&self) -> Result<Vec<String>, StoreError> {
+        self.run(move |shared, open| list_connectors(shared, &open.connection)).await
     }
 
     async fn remove(&self, key: &Key, now_ms: i64) -> Result<(), WriteError> {

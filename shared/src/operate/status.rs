@@ -16,7 +16,7 @@ pub struct StatusReport {
     pub at: String,
     /// The tables of the documents, in the order of connector and alias.
     pub tables: Vec<TableStatus>,
-    /// Cursors of these connectors that no sweep goes on from.
+    /// Cursors that no sweep goes on from, those of connectors without a document included.
     pub orphans: Vec<Orphan>,
 }
 
@@ -47,6 +47,8 @@ pub struct TableStatus {
     pub state: Activity,
     /// Why not, unless it is.
     pub reason: Option<Reason>,
+    /// The code of what a person should know though the table is swept; a heading of docs/operations.md.
+    pub remark: Option<String>,
     /// Since when it is paused or parked, in RFC 3339.
     pub since: Option<String>,
     /// When the next scheduled tick tries a parked table, in RFC 3339.
@@ -106,7 +108,7 @@ pub struct Orphan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// No document has its alias.
+    /// No document has its alias, or its connector.
     NoDocument,
     /// Its table is swept under another query now.
     ChangedQuery,
@@ -132,7 +134,25 @@ pub async fn status(store: Option<&dyn CursorStore>, name: &str, places: &[Place
         report.tables.extend(own.iter().map(|place| of_table(place, &items, term, now_ms)));
         report.orphans.extend(items.iter().filter_map(|item| orphan(item, &own)));
     }
+    if let Some(store) = store {
+        for connector in undocumented(store, places).await? {
+            report.orphans.extend(store.list(&connector).await?.iter().filter_map(|item| orphan(item, &[])));
+        }
+    }
     Ok(report)
+}
+
+/// The connectors of `store` that no document has.
+async fn undocumented(store: &dyn CursorStore, places: &[Place]) -> Result<Vec<String>, StoreError> {
+    let connectors = match store.connectors().await {
+        // Looking through the whole table is a right of its own, and the tables of the documents can be shown without it.
+        Err(error @ StoreError::Denied { .. }) => {
+            tracing::warn!(%error, "cursors of connectors without a document are not listed");
+            Vec::new()
+        }
+        connectors => connectors?,
+    };
+    Ok(connectors.into_iter().filter(|connector| places.iter().all(|place| place.connector != *connector)).collect())
 }
 
 fn of_table(place: &Place, items: &[Item], term: LeaseTerm, now_ms: i64) -> TableStatus {
@@ -158,6 +178,7 @@ fn blank(place: &Place) -> TableStatus {
         table: place.alias.clone(),
         state: Activity::NeverSwept,
         reason: None,
+        remark: None,
         since: None,
         next_try: None,
         changed_query: false,
@@ -188,6 +209,7 @@ fn of_item(place: &Place, item: &Item, term: LeaseTerm, now_ms: i64) -> TableSta
         reason,
         since,
         next_try,
+        remark: item.progress.notes.get("remark").cloned(),
         phase: Some(item.progress.phase),
         cursor: item.progress.cursor.clone(),
         swept_to: item.progress.swept_to_ms.map(rfc3339),

@@ -7,11 +7,13 @@
 //! transport connections, certificates     hidden    rows that are counted and not shown
 //! session   the planner driven over http  position  what is stored of a cursor
 //! probe     whether a table can be swept  rate      waits that are asked for
+//! ahead     a cursor where no row is any more
 //! ```
 //!
 //! [`Connection`] is an instance as one connector talks to it: one login and one connection pool, shared by its tables.
 //! Connectors of one instance share its [`Limiters`].
 
+mod ahead;
 mod answer;
 mod auth;
 mod error;

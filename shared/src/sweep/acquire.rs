@@ -64,8 +64,9 @@ impl From<WriteError> for NotBegun {
     }
 }
 
-/// Takes the lease and reads the cursor, in one write; creates the item when there is none.
-pub(super) async fn acquire(engine: &Engine, job: &Job, run: &Run, key: &Key, owner: &str) -> Result<Item, NotBegun> {
+/// Takes the lease and reads the cursor, in one write; creates the item when there is none, and says so if the table had
+/// another cursor before.
+pub(super) async fn acquire(engine: &Engine, job: &Job, run: &Run, key: &Key, owner: &str) -> Result<(Item, Option<Reason>), NotBegun> {
     let due = job.table.poll_interval().as_millis() * DUE_PERCENT / 100;
     let wish = || {
         let now_ms = engine.host.now_ms();
@@ -76,9 +77,10 @@ pub(super) async fn acquire(engine: &Engine, job: &Job, run: &Run, key: &Key, ow
             scheduled: run.scheduled.then(|| u64::try_from(due).unwrap_or(u64::MAX)),
         })
     };
+    let mut remark = None;
     let item = match write(engine, key, wish()).await {
         Err(WriteError::Refused(Refusal::Missing)) => {
-            refuse_moved(&*engine.store, job).await?;
+            remark = refuse_moved(&*engine.store, job).await?;
             match write(engine, key, Change::Create(job.table.identity().clone())).await {
                 Ok(_) | Err(WriteError::Refused(Refusal::Exists)) => {}
                 Err(error) => return Err(error.into()),
@@ -94,16 +96,30 @@ pub(super) async fn acquire(engine: &Engine, job: &Job, run: &Run, key: &Key, ow
         }
         return Err(NotBegun::Failed(moved_failure(job, &moved)));
     }
-    Ok(item)
+    Ok((item, remark))
 }
 
-async fn refuse_moved(store: &dyn CursorStore, job: &Job) -> Result<(), NotBegun> {
+/// Refuses a table whose alias meant another place before; tells of one whose query was another.
+async fn refuse_moved(store: &dyn CursorStore, job: &Job) -> Result<Option<Reason>, NotBegun> {
     let identity = job.table.identity();
     let stored = store.list(&identity.connector).await.map_err(|error| NotBegun::Failed(error.into()))?;
     match stored.iter().find_map(|item| identity.moved(&item.identity)) {
         Some(moved) => Err(NotBegun::Failed(moved_failure(job, &moved))),
-        None => Ok(()),
+        None => Ok(stored.iter().find(|item| item.identity.alias == identity.alias).map(|former| changed_query(job, former))),
     }
+}
+
+fn changed_query(job: &Job, former: &Item) -> Reason {
+    let identity = job.table.identity();
+    let message = format!(
+        "{}/{} (table {}): the query changed, and a changed query has a cursor of its own: this sweep starts where the document says. The former \
+         cursor is kept at {}; `tablesweep status` lists it, and `tablesweep cursor rewind --forward` skips what it has delivered",
+        identity.connector,
+        identity.alias,
+        identity.table,
+        former.identity.key().place
+    );
+    Reason { code: "Cursor.ChangedQuery".to_owned(), message }
 }
 
 fn moved_failure(job: &Job, moved: &Moved) -> Failure {

@@ -43,10 +43,11 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run, requests: Requests
     let acquired = acquire(&engine, &job, &run, &key, &owner).await;
     report.tried = !matches!(acquired, Err(NotBegun::Refused(_)));
     match acquired {
-        Ok(item) => match Held::from_item(&item, &owner) {
+        Ok((item, remark)) => match Held::from_item(&item, &owner) {
             Some(held) => {
                 let mut sweep = Sweep::new(&engine, &job, &run, key, item, held, &mut report);
                 sweep.allowance = sweep.allowance.counting(requests);
+                sweep.remark(remark);
                 verdict = sweep.run().await;
             }
             None => not_taken(&item, &mut report),
@@ -92,6 +93,8 @@ struct Sweep<'a> {
     /// The page size that works, as the source last said.
     learned: Option<Option<u32>>,
     failure: Option<Failure>,
+    /// What is to be reported though nothing failed.
+    remark: Option<Reason>,
     accepted: bool,
 }
 
@@ -113,6 +116,7 @@ impl<'a> Sweep<'a> {
             rows_fetched: 0,
             learned: None,
             failure: None,
+            remark: None,
             accepted: false,
         }
     }
@@ -216,6 +220,7 @@ impl<'a> Sweep<'a> {
                     fetching = None;
                     let mut table = table;
                     self.spent(table.spent());
+                    self.remark(table.remarks());
                     session = Some(table);
                     self.fetched(page);
                 }
@@ -270,6 +275,14 @@ impl<'a> Sweep<'a> {
     fn start_write(&self, change: Change) -> BoxFuture<'a, Result<Item, WriteError>> {
         let (engine, key) = (self.engine, self.key.clone());
         Box::pin(async move { write(engine, &key, change).await })
+    }
+
+    /// Logs what a person should know; the first of it is reported.
+    fn remark(&mut self, remarks: impl IntoIterator<Item = Reason>) {
+        for remark in remarks {
+            tracing::warn!(connector = self.report.connector, table = self.report.table, code = remark.code, "{}", remark.message);
+            self.remark.get_or_insert(remark);
+        }
     }
 
     fn spent(&mut self, spent: Spent) {
@@ -394,7 +407,7 @@ impl<'a> Sweep<'a> {
         self.report.rows_skipped = counted.skipped;
         self.report.phase = self.item.progress.phase;
         self.report.cursor.clone_from(&self.item.progress.cursor);
-        self.report.reason = self.failure.as_ref().map(Reason::from);
+        self.report.reason = self.failure.as_ref().map(Reason::from).or_else(|| self.remark.take());
         self.report.outcome = match &self.failure {
             Some(failure) if failure.retry == Retry::Never => Outcome::Parked,
             Some(failure) if failure.retry == Retry::Wait => Outcome::Paused,

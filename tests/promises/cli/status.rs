@@ -66,3 +66,16 @@ fn a_cursor_that_no_document_has_any_more_is_listed() {
     let answer = bed.run(&["status", "--output", "json"]).expect(0).json();
     assert_eq!((&answer["orphans"][0]["table"], &answer["orphans"][0]["why"]), (&"inc".into(), &"no_document".into()));
 }
+
+#[test]
+fn a_cursor_of_a_connector_that_no_document_has_any_more_is_listed() {
+    let bed = Bed::new(10);
+    bed.sweep(&[]).expect(0);
+    bed.document("another", &bed.config);
+    std::fs::remove_file(bed.path("config/connectors/snow.json")).expect("its document");
+    let answer = bed.run(&["status", "--output", "json"]).expect(0).json();
+    let orphan = &answer["orphans"][0];
+    assert_eq!((&orphan["connector"], &orphan["why"], &orphan["rows"]), (&"snow".into(), &"no_document".into(), &10.into()), "{answer}");
+    let text = bed.run(&["status"]).expect(0).stdout;
+    assert!(text.contains("snow/inc"), "{text}");
+}

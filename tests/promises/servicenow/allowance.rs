@@ -17,7 +17,7 @@ const NOON_MS: i64 = 1_772_366_400_000;
 /// A laptop whose clock a test moves, and an instance that takes `limit` requests per hour.
 fn limited(limit: u64, headers: bool) -> (Laptop, Arc<ManualClock>) {
     let clock = ManualClock::at(NOON_MS);
-    let mut laptop = Laptop::new().with("snow.source.batch.size", 10);
+    let mut laptop = Laptop::new().with("snow.source.batch.size", 10).with("snow.source.startup.probe", false);
     laptop.host = Host::with_clock(clock.clone());
     laptop.api.configure(|settings| settings.rate_limit = Some(RateLimit { limit, window_seconds: 3600, headers })).expect("a limit");
     (laptop, clock)

@@ -162,10 +162,10 @@ async fn what_only_a_person_can_mend_is_asked_once_and_parks_the_table() {
         (
             says(403, "Insufficient rights to query records", "Field(s) present in the query do not have permission to be read"),
             "Source.Forbidden",
-            &["Field(s) present in the query", "ACL"],
+            &["Field(s) present in the query", "query_range"],
         ),
-        (says(403, "Operation Failed", "Failed API level ACL Validation"), "Source.Forbidden", &["Failed API level ACL Validation", "ACL"]),
-        (status(403), "Source.Forbidden", &["403", "ACL"]),
+        (says(403, "Operation Failed", "Failed API level ACL Validation"), "Source.Forbidden", &["Failed API level ACL Validation"]),
+        (status(403), "Source.Forbidden", &["403", "access"]),
         (
             says(404, "No Record found", "Record doesn't exist or ACL restricts the record retrieval"),
             "Source.TableMissing",

@@ -112,17 +112,6 @@ async fn a_fault_that_stays_says_what_happened_and_the_next_run_goes_on_where_it
 }
 
 #[tokio::test]
-async fn a_page_that_is_too_much_for_the_instance_is_asked_for_smaller_and_the_size_is_remembered() {
-    let laptop = Laptop::new().with("snow.source.batch.size", 1000);
-    laptop.generate(3_000, 5);
-    laptop.api.fault(Fault::new(Effect::Cancelled { keep: 2 }).limit_over(500).always());
-    let report = laptop.sweep().await;
-    assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 3_000), "{report:?}");
-    assert_eq!(laptop.versions(), laptop.expected());
-    assert!(laptop.item().await.progress.page_size.is_some_and(|rows| rows <= 500));
-}
-
-#[tokio::test]
 async fn a_page_larger_than_may_be_read_is_asked_for_smaller() {
     for effect in [Effect::BigBody { bytes: 3 << 20 }, Effect::GzipBomb { bytes: 200 << 20 }] {
         let laptop = Laptop::new().with("snow.source.batch.size", 100).with("snow.http.max.response.bytes", 1 << 20);
@@ -143,18 +132,6 @@ async fn one_row_larger_than_may_be_read_parks_the_table_and_says_which_key_to_r
     let reason = report.reason.expect("a reason");
     assert_eq!((report.outcome, reason.code.as_str()), (Outcome::Parked, "Source.TooLarge"));
     assert!(reason.message.contains("snow.http.max.response.bytes"), "{}", reason.message);
-}
-
-#[tokio::test]
-async fn rows_of_any_characters_arrive_as_the_server_wrote_them() {
-    let laptop = Laptop::new();
-    laptop.generate(2, 1);
-    let token = r#""Zürich ☃ 𝄞 \ud800 \u0000 \"x\"""#;
-    laptop.api.fault(Fault::new(Effect::FieldToken { field: "u_text_00".to_owned(), token: token.to_owned() }));
-    let report = laptop.sweep().await;
-    assert_eq!((report.rows, report.outcome), (2, Outcome::CaughtUp), "{report:?}");
-    let text = std::fs::read_to_string(laptop.path("out.ndjson")).expect("the file");
-    assert!(text.contains(token), "{text}");
 }
 
 #[tokio::test]
@@ -208,12 +185,4 @@ async fn a_token_that_dies_in_the_middle_of_a_run_is_replaced_once() {
     assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 100), "{report:?}");
     assert_eq!(laptop.versions(), laptop.expected());
     assert!(laptop.api.counters().tokens_issued >= 3);
-}
-
-#[tokio::test]
-async fn no_cookie_is_ever_sent_back() {
-    let laptop = Laptop::new().with("snow.source.batch.size", 10);
-    laptop.generate(50, 3);
-    laptop.sweep().await;
-    assert_eq!(laptop.api.counters().with_cookie, 0);
 }

@@ -59,6 +59,18 @@ pub(super) async fn blobs_are_listed_in_order_and_apart_from_cursors(bed: &dyn B
     assert_eq!(store.list_blobs("nobody").await.expect("a list"), vec![]);
 }
 
+pub(super) async fn connectors_are_listed_once_each_and_those_of_blobs_alone_are_not(bed: &dyn Bed) {
+    let store = bed.open().await;
+    assert_eq!(store.connectors().await.expect("a list"), Vec::<String>::new());
+    for (connector, table) in [("c", "incident"), ("b", "task"), ("c", "problem"), ("ä", "incident")] {
+        let item = identity(connector, table);
+        store.write(&item.key(), &write(Change::Create(item.clone()))).await.expect("a create");
+    }
+    store.put_blob("@acme.service-now.com", "requests", b"x", Expect::Absent, None).await.expect("an answer");
+    store.put_blob("c#audit", "a", b"x", Expect::Absent, None).await.expect("an answer");
+    assert_eq!(store.connectors().await.expect("a list"), ["b", "c", "ä"]);
+}
+
 pub(super) async fn a_blob_whose_time_is_past_is_not_there(bed: &dyn Bed) {
     let store = bed.open().await;
     // Every clock is past the first and before the second.

@@ -49,6 +49,24 @@ async fn a_parked_table_shows_why_since_when_and_when_it_is_tried_again() {
 }
 
 #[tokio::test]
+async fn a_cursor_of_a_connector_that_no_document_has_is_an_orphan() {
+    let store = swept(own(), Progress::default(), Some(Standing::Active)).await;
+    let gone = Identity { connector: "gone".into(), ..own() };
+    write(&store, &gone.key(), Change::Create(gone)).await;
+    let orphans = look(&store, NOW).await.orphans;
+    let found: Vec<_> = orphans.iter().map(|orphan| (orphan.connector.as_str(), orphan.why)).collect();
+    assert_eq!(found, [("gone", Why::NoDocument)]);
+}
+
+#[tokio::test]
+async fn a_remark_of_the_source_is_shown() {
+    let notes = [("remark".to_owned(), "Source.CursorAhead".to_owned())].into();
+    let store = swept(own(), Progress { notes, ..Progress::default() }, Some(Standing::Active)).await;
+    let row = look(&store, NOW).await.tables.remove(0);
+    assert_eq!((row.state, row.remark.as_deref()), (Activity::Active, Some("Source.CursorAhead")));
+}
+
+#[tokio::test]
 async fn a_lease_is_shown_until_its_end() {
     let store = swept(own(), Progress::default(), None).await;
     let row = look(&store, NOW).await.tables.remove(0);

@@ -94,7 +94,7 @@ pub(super) struct Answer<R> {
 
 impl<R> Answer<R> {
     /// The rows that the instance showed.
-    fn visible(&self) -> u64 {
+    pub(super) fn visible(&self) -> u64 {
         self.rows.len() as u64 + self.skipped
     }
 }
@@ -239,6 +239,10 @@ impl<R: Clone> Planner<R> {
     /// The rows per page from now on.
     pub(super) fn set_page_size(&mut self, rows: u32) {
         self.page_size = rows.max(1);
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
     }
 
     pub(super) fn page_size(&self) -> u32 {
@@ -460,11 +464,11 @@ fn decode_span(text: &str) -> Option<(i64, i64)> {
 }
 
 impl At {
-    fn encode(&self) -> String {
+    pub(super) fn encode(&self) -> String {
         format!("{}|{}", self.second, self.id)
     }
 
-    fn decode(text: &str) -> Option<Self> {
+    pub(super) fn decode(text: &str) -> Option<Self> {
         let (second, id) = text.split_once('|')?;
         Some(Self { second: second.parse().ok()?, id: id.to_owned() })
     }

@@ -145,9 +145,19 @@ pub(super) fn escape(value: &str) -> String {
 /// `^NQ` begins a new branch that takes nothing over from the ones before it, so terms appended at the end
 /// would bind only the last one.
 pub(super) fn encoded(base: &str, terms: &str, fields: &CursorFields) -> String {
+    format!("{}^ORDERBY{}^ORDERBY{}", in_branches(base, terms), fields.timestamp, fields.id)
+}
+
+fn in_branches(base: &str, terms: &str) -> String {
     let branches: Vec<String> =
         branches(base).into_iter().map(|branch| if branch.is_empty() { terms.to_owned() } else { format!("{branch}^{terms}") }).collect();
-    format!("{}^ORDERBY{}^ORDERBY{}", branches.join("^NQ"), fields.timestamp, fields.id)
+    branches.join("^NQ")
+}
+
+/// The encoded query for the newest row before `second`.
+pub(super) fn newest_before(base: &str, second: i64, fields: &CursorFields) -> String {
+    let term = format!("{}<{}", fields.timestamp, time::format(second));
+    format!("{}^ORDERBYDESC{}", in_branches(base, &term), fields.timestamp)
 }
 
 fn branches(base: &str) -> Vec<&str> {

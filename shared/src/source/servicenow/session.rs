@@ -7,17 +7,19 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::SnowTable;
+use super::ahead::{self, Look, Sight};
 use super::answer::Reading;
 use super::error::{Error, Remedy};
 use super::http::{Call, Fetched, Instance, Wanted};
 use super::keys::DisplayValue;
 use super::planner::{Answer, At, Delivery, Outcome, Planner, Projection, Request, Start};
 use super::probe::{NOTE, Pending, Trouble};
-use super::range::{CursorFields, encoded, escape};
+use super::range::{CursorFields, encoded, escape, newest_before};
 use super::{keys, position};
+use crate::cursor::Phase;
 use crate::failure::Failure;
 use crate::source::{Checkpoint, Content, Page, Resume, Row, Spent, TableSweep};
-use crate::sweep::{Admission, Allowance, Window};
+use crate::sweep::{Admission, Allowance, Reason, Window};
 
 /// The room asked for before the first page, whose size is not known.
 const FIRST_PAGE: u64 = 8 << 20;
@@ -46,12 +48,20 @@ pub(super) struct Session {
     /// The room to ask for: half as much again as the last page.
     estimate: u64,
     spent: Spent,
+    /// What the answers of this sweep have shown, and whether it began caught up.
+    sight: Sight,
+    began_in: Phase,
+    /// The last look for rows before a cursor that none is behind.
+    look: Option<Look>,
+    remarks: Vec<Reason>,
 }
 
 impl Session {
     pub(super) fn new(table: &SnowTable, from: Resume, cursor: At, window: Window) -> Self {
         let pending = Pending::of(table, &from, &cursor);
         let probed = from.progress.notes.get(NOTE).cloned();
+        let look = Look::read(&from.progress.notes);
+        let began_in = from.progress.phase;
         let start = Start {
             cursor,
             window: window.clone(),
@@ -77,6 +87,10 @@ impl Session {
             last_size: 0,
             estimate: FIRST_PAGE,
             spent: Spent::default(),
+            sight: Sight::default(),
+            began_in,
+            look,
+            remarks: Vec::new(),
         }
     }
 
@@ -129,10 +143,49 @@ impl Session {
                 Err(error) => return Err(error),
             };
             self.learn(&request, &fetched, &answer);
+            self.sight.saw(answer.visible(), answer.total);
             if let Outcome::Page(delivery) = self.planner.answer(&request, answer)? {
+                if delivery.end.is_some() {
+                    self.look_behind(&delivery.cursor, allowance, &admission).await?;
+                }
                 return Ok(Some(self.finish(*delivery, fetched.sent_ms, admission)));
             }
         }
+    }
+
+    /// After a sweep that has seen nothing: whether rows are left before the cursor only.
+    async fn look_behind(&mut self, cursor: &At, allowance: &Allowance, admission: &Admission) -> Result<(), Error> {
+        let (sight, began_in) = (std::mem::take(&mut self.sight), std::mem::replace(&mut self.began_in, self.planner.phase()));
+        let is_known = self.look.as_ref().is_some_and(|look| look.cursor == *cursor);
+        if !sight.is_nothing() || began_in != Phase::Stream || cursor.id.is_empty() || is_known || !allowance.covers(self.last_took) {
+            return Ok(());
+        }
+        let fields = &self.reading.fields;
+        let mut parameters = vec![
+            ("sysparm_query", newest_before(&self.table.query, cursor.second, fields)),
+            ("sysparm_limit", "1".to_owned()),
+            ("sysparm_no_count", "true".to_owned()),
+            ("sysparm_display_value", "false".to_owned()),
+        ];
+        parameters.extend(self.projected(Projection::Versions, fields).map(|fields| ("sysparm_fields", fields)));
+        parameters.extend(self.rights());
+        let reading = self.reading(Projection::Versions);
+        let mut call = Call { allowance, admission, limit: 1, expected: 0, wanted: Wanted::Rows(&reading), spent: &mut self.spent };
+        let newest = match self.instance.get(&self.table.name, &parameters, &mut call).await {
+            // An instance that ignores the condition shows nothing of what is behind.
+            Ok(fetched) => fetched.rows.rows.first().map(|(head, _)| head.second).filter(|newest| *newest < cursor.second),
+            Err(error @ (Error::Unauthorized { .. } | Error::RequestsSpent)) => return Err(error),
+            Err(error) => {
+                // The sweep itself is through; the next one looks again.
+                tracing::debug!(connector = self.identity.0, table = self.identity.1, %error, "no look behind the cursor");
+                return Ok(());
+            }
+        };
+        let look = Look { cursor: cursor.clone(), newest };
+        let text = look.text(&self.identity.0, &self.identity.1, &self.table.name);
+        self.remarks.extend(text.map(|message| Reason { code: ahead::CODE.to_owned(), message }));
+        self.look = Some(look);
+        Ok(())
     }
 
     async fn ask(&mut self, request: &Request, allowance: &Allowance, admission: &Admission) -> Result<(Fetched, Answer<Bytes>), Error> {
@@ -184,13 +237,15 @@ impl Session {
         if let Some(fields) = self.projected(request.projection, fields) {
             parameters.push(("sysparm_fields", fields));
         }
-        if !self.table.query_domain {
-            parameters.push(("sysparm_query_no_domain", "true".to_owned()));
-        }
-        if let Some(category) = &self.table.query_category {
-            parameters.push(("sysparm_query_category", category.clone()));
-        }
+        parameters.extend(self.rights());
         parameters
+    }
+
+    /// The parameters that say whose rows are meant, and who is to find them.
+    fn rights(&self) -> Vec<(&'static str, String)> {
+        let no_domain = (!self.table.query_domain).then(|| ("sysparm_query_no_domain", "true".to_owned()));
+        let category = self.table.query_category.as_ref().map(|category| ("sysparm_query_category", category.clone()));
+        no_domain.into_iter().chain(category).collect()
     }
 
     fn projected(&self, projection: Projection, cursor: &CursorFields) -> Option<String> {
@@ -229,6 +284,9 @@ impl Session {
     fn finish(&self, mut delivery: Delivery<Bytes>, extracted_at_ms: i64, admission: Admission) -> Page {
         if let Some(probed) = &self.probed {
             delivery.notes.insert(NOTE.to_owned(), probed.clone());
+        }
+        if let Some(look) = &self.look {
+            look.write(&delivery.cursor, &mut delivery.notes);
         }
         Page {
             rows: delivery
@@ -290,5 +348,9 @@ impl TableSweep for Session {
 
     fn window(&self) -> Option<Window> {
         Some(self.window.clone())
+    }
+
+    fn remarks(&mut self) -> Vec<Reason> {
+        std::mem::take(&mut self.remarks)
     }
 }

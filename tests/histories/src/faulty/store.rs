@@ -172,6 +172,10 @@ impl CursorStore for FaultyStore {
         self.call(Call::Read, self.inner.list(connector)).await
     }
 
+    async fn connectors(&self) -> Result<Vec<String>, StoreError> {
+        self.call(Call::Read, self.inner.connectors()).await
+    }
+
     async fn remove(&self, key: &Key, now_ms: i64) -> Result<(), WriteError> {
         self.call(Call::Item, self.inner.remove(key, now_ms)).await
     }
