@@ -1,5 +1,6 @@
 //! SQL Server tables, over the wire of a server that evaluates the statements it is sent.
 
+mod activation;
 mod bed;
 mod connections;
 mod drift;
@@ -7,3 +8,4 @@ mod kills;
 mod late;
 mod polls;
 mod start;
+mod types;

@@ -3,6 +3,7 @@
 //! Each sweep builds everything anew from the folder, as a new process would. After each, no connection may be left open,
 //! and the server must have understood everything that it was asked.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +58,12 @@ impl Bed {
 
     /// The same with a table of the test's own.
     pub fn with_table(definition: &str) -> Self {
-        let server = Server::start().expect("the server starts");
+        Self::on(tds::Settings::default(), definition)
+    }
+
+    /// The same on a server with these settings.
+    pub fn on(settings: tds::Settings, definition: &str) -> Self {
+        let server = Server::start_with(SocketAddr::from(([127, 0, 0, 1], 0)), settings).expect("the server starts");
         server.execute(definition).unwrap_or_else(|error| panic!("{error} in {definition}"));
         let config = json!({
             "connector.class": "sqlserver",
