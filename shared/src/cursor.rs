@@ -21,8 +21,8 @@ pub mod sqlite;
 use async_trait::async_trait;
 
 pub use model::{
-    BASELINE_NOTE, Counters, FORMAT, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Standing, StoredWindow,
-    Waiting, baseline_digest, decode, encode,
+    BASELINE_NOTE, Counters, FORMAT, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Slot, Standing,
+    StoredWindow, Waiting, baseline_digest, decode, encode,
 };
 pub use protocol::{Acquire, Change, Hold, Import, LEASE_SKEW_MS, Refusal, Rewind, Write, apply};
 
@@ -95,7 +95,7 @@ pub enum WriteError {
 pub struct Blob {
     /// The content.
     pub bytes: Vec<u8>,
-    /// Counts from 1; each replacement adds one.
+    /// Counts from 1; each replacement adds one, or brings a number of its own ([`Expect::UpTo`]).
     pub revision: u64,
 }
 
@@ -108,6 +108,9 @@ pub enum Expect {
     Absent,
     /// It has this revision.
     Revision(u64),
+    /// There is none, or one of this revision or a lower one; what is written has this revision. Whoever lost the right
+    /// to write names a lower revision than whoever has it, and cannot write over what that one wrote.
+    UpTo(u64),
 }
 
 impl Expect {
@@ -117,6 +120,15 @@ impl Expect {
             Expect::Any => true,
             Expect::Absent => revision.is_none(),
             Expect::Revision(wanted) => revision == Some(wanted),
+            Expect::UpTo(most) => revision.is_none_or(|revision| revision <= most),
+        }
+    }
+
+    /// The revision of what is written over a blob of revision `before`, or 0 where there was none.
+    pub fn next(self, before: u64) -> u64 {
+        match self {
+            Expect::UpTo(most) => most,
+            _ => before.saturating_add(1),
         }
     }
 }

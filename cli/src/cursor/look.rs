@@ -1,7 +1,7 @@
 //! `tablesweep cursor show`: cursors as they are stored.
 
 use serde::Serialize;
-use tablesweep::cursor::{Item, StoredWindow};
+use tablesweep::cursor::{Item, Slot, StoredWindow};
 use tablesweep::operate::{Audit, Place, audits, rfc3339, shown};
 
 use crate::args::{LookArgs, Output};
@@ -103,6 +103,7 @@ fn window(window: &StoredWindow) -> String {
     match window {
         StoredWindow::None => "none".to_owned(),
         StoredWindow::Inline(_) => "in the cursor item".to_owned(),
-        StoredWindow::Beside(parts) => format!("beside the cursor item, {parts} parts"),
+        StoredWindow::Lost | StoredWindow::Beside(0) => "lost".to_owned(),
+        StoredWindow::Slot(Slot { parts, .. }) | StoredWindow::Beside(parts) => format!("beside the cursor item, {parts} parts"),
     }
 }

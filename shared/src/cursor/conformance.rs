@@ -101,6 +101,7 @@ macro_rules! cursor_store_promises {
                 cursors_are_listed_in_the_order_of_their_places
                 connectors_with_odd_names_are_kept_apart
                 a_cursor_of_a_newer_format_is_refused_naming_its_partition
+                a_cursor_of_an_older_format_is_read_and_replaced
                 a_removed_cursor_is_gone_and_removing_nothing_is_no_error
                 a_cursor_is_not_removed_under_its_holder;
             leases:
@@ -132,6 +133,7 @@ macro_rules! cursor_store_promises {
             blobs:
                 a_blob_is_written_only_if_what_is_expected_holds
                 connectors_are_listed_once_each_and_those_of_blobs_alone_are_not
+                a_blob_of_a_later_writer_is_not_written_over
                 a_blob_of_256_kilobytes_comes_back_as_it_was
                 blobs_are_listed_in_order_and_apart_from_cursors
                 a_blob_whose_time_is_past_is_not_there

@@ -302,7 +302,7 @@ impl CursorStore for DynamoStore {
             .table_name(&self.target.table)
             .set_key(Some(attribute::key(&key.connector, &key.place)))
             .condition_expression(
-                "attribute_not_exists(#place) OR (#format = :format AND (attribute_not_exists(#until) OR #until <= :now))",
+                "attribute_not_exists(#place) OR (#format <= :format AND (attribute_not_exists(#until) OR #until <= :now))",
             )
             .expression_attribute_names("#place", attribute::PLACE)
             .expression_attribute_names("#format", attribute::FORMAT)
@@ -339,7 +339,8 @@ impl CursorStore for DynamoStore {
         let id = self.host.nonce();
         let update = Update::blob(&id, bytes, expect, expires_at_ms, self.now_s());
         let item = match (self.update(partition, place, update).await?, expect) {
-            (Sent::Done(_), Expect::Revision(revision)) => return Ok(Some(revision.saturating_add(1))),
+            (Sent::Done(_), Expect::Revision(revision)) => return Ok(Some(expect.next(revision))),
+            (Sent::Done(_), Expect::UpTo(revision)) => return Ok(Some(revision)),
             (Sent::Done(item), _) => item,
             (Sent::Failed(Some(lies)), _) if attribute::is_written_by(&lies, &id) => lies,
             (Sent::Failed(Some(lies)), _) if !attribute::is_blob(&lies) => {

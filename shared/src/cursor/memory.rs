@@ -124,7 +124,7 @@ impl CursorStore for MemoryStore {
             return Ok(None);
         }
         // A blob whose time is past hands on its count: an old reading of it must not fit the new one.
-        let revision = before.map_or(0, |kept| kept.blob.revision) + 1;
+        let revision = expect.next(before.map_or(0, |kept| kept.blob.revision));
         content.blobs.insert(at, Kept { blob: Blob { bytes: bytes.to_vec(), revision }, expires_at_ms });
         Ok(Some(revision))
     }

@@ -8,8 +8,11 @@ use sha2::{Digest, Sha256};
 use super::StoreError;
 use crate::host::hex;
 
-/// The format this program writes. A higher number in a store was written by a newer program and is refused.
-pub const FORMAT: u32 = 1;
+/// The format this program writes. A lower one is read, and the next write replaces it; a higher one was written by a newer
+/// program and is refused.
+///
+/// 2 since the dedup window beside the item lies in two slots ([`StoredWindow::Slot`]).
+pub const FORMAT: u32 = 2;
 
 /// Where an item lies: partition key and sort key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -251,8 +254,26 @@ pub enum StoredWindow {
     None,
     /// In the item itself, encoded in base64. It belongs to this item's cursor.
     Inline(String),
-    /// In this many blobs beside the item, which name the cursor that they belong to.
+    /// Beside the item. It belongs to this item's cursor or to an earlier one, which it names.
+    Slot(Slot),
+    /// There was one, and it could not be stored.
+    Lost,
+    /// As format 1 had it: in this many blobs beside the item, which name the cursor that they belong to; in none if it was
+    /// not stored. Read, and not written any more.
     Beside(u32),
+}
+
+/// Which of the two places beside the item a window lies in. The next one goes into the other, so that the one that the
+/// item names stays whole until the item names another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slot {
+    /// 0 or 1.
+    pub number: u8,
+    /// The blobs that it is cut into.
+    pub parts: u32,
+    /// 16 hexadecimal digits of the digest of what lies there.
+    pub digest: String,
 }
 
 /// What the holder of the lease carries forward. A commit replaces it as a whole.
@@ -345,10 +366,10 @@ pub fn decode(key: &Key, text: &str) -> Result<Item, StoreError> {
     let refuse = |detail: String| StoreError::Format { partition: key.connector.clone(), place: key.place.clone(), detail };
     let versioned: Versioned = serde_json::from_str(text).map_err(|error| refuse(format!("it is not JSON of this program ({error})")))?;
     match versioned.format {
-        Some(format) if format == u64::from(FORMAT) => {}
+        Some(1..) if versioned.format <= Some(u64::from(FORMAT)) => {}
         Some(format) => {
             return Err(refuse(format!(
-                "it has format {format} and this program reads format {FORMAT}; update tablesweep, or `tablesweep cursor reset` to start anew"
+                "it has format {format} and this program reads formats up to {FORMAT}; update tablesweep, or `tablesweep cursor reset` to start anew"
             )));
         }
         None => return Err(refuse("it has no format number, so another program wrote it; choose another cursor table".to_owned())),
@@ -393,6 +414,22 @@ mod tests {
         }
         let other = Key { place: "servicenow/else/incident/0/sys_updated_on".into(), ..key };
         assert!(decode(&other, &encode(&item)).expect_err("copied").to_string().contains("copied"));
+    }
+
+    #[test]
+    fn an_item_of_the_first_format_is_read_with_the_place_of_its_window() {
+        let key = identity().key();
+        for (window, expected) in [
+            ("\"none\"", StoredWindow::None),
+            (r#"{"inline":"AAAA"}"#, StoredWindow::Inline("AAAA".into())),
+            (r#"{"beside":3}"#, StoredWindow::Beside(3)),
+            (r#"{"beside":0}"#, StoredWindow::Beside(0)),
+        ] {
+            let written = Item { format: 1, ..Item::new(identity()) };
+            let text = encode(&written).replace("\"window\":\"none\"", &format!("\"window\":{window}"));
+            assert_eq!(decode(&key, &text).expect("an older format").progress.window, expected);
+        }
+        assert!(decode(&key, &encode(&Item { format: 0, ..Item::new(identity()) })).is_err());
     }
 
     #[test]

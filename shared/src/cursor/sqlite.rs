@@ -259,7 +259,7 @@ fn write_blob(
         return Ok(None);
     }
     // A blob whose time is past hands on its count: an old reading of it must not fit the new one.
-    let revision = before.map_or(0, |(blob, _)| blob.revision) + 1;
+    let revision = expect.next(before.map_or(0, |(blob, _)| blob.revision));
     transaction
         .prepare_cached("INSERT OR REPLACE INTO blob (partition, place, bytes, revision, expires_ms) VALUES (?1, ?2, ?3, ?4, ?5)")
         .and_then(|mut insert| insert.execute(params![partition, place, bytes, revision.cast_signed(), expires_at_ms]))

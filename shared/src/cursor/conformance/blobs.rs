@@ -22,6 +22,24 @@ pub(super) async fn a_blob_is_written_only_if_what_is_expected_holds(bed: &dyn B
     assert_eq!(one.put_blob("other", "authentication", b"g", Expect::Any, None).await.expect("an answer"), Some(1));
 }
 
+pub(super) async fn a_blob_of_a_later_writer_is_not_written_over(bed: &dyn Bed) {
+    let (one, two) = (bed.open().await, bed.open().await);
+    let put = async |store: &std::sync::Arc<dyn super::CursorStore>, bytes: &'static [u8], revision| {
+        store.put_blob("c#window", "place", bytes, Expect::UpTo(revision), None).await.expect("an answer")
+    };
+    assert_eq!(put(&one, b"a", 7).await, Some(7), "there was none");
+    assert_eq!(put(&one, b"b", 7).await, Some(7), "the same writer once more");
+    assert_eq!(put(&two, b"c", 9).await, Some(9), "a later one");
+    assert_eq!(put(&one, b"d", 8).await, None, "the earlier one has lost the right to write");
+    let found = two.get_blob("c#window", "place").await.expect("an answer");
+    assert_eq!(found, Some(Blob { bytes: b"c".to_vec(), revision: 9 }));
+    one.remove_blob("c#window", "place").await.expect("removed");
+    assert_eq!(put(&one, b"e", 3).await, Some(3), "there is none");
+    // Every clock is past this time.
+    assert!(one.put_blob("c#window", "place", b"f", Expect::UpTo(5), Some(1_000)).await.expect("an answer").is_some());
+    assert_eq!(put(&two, b"g", 4).await, Some(4), "what is past counts as absent");
+}
+
 pub(super) async fn a_blob_of_256_kilobytes_comes_back_as_it_was(bed: &dyn Bed) {
     let store = bed.open().await;
     let bytes: Vec<u8> = (0..256 * 1_024_u32).map(|n| u8::try_from(n.wrapping_mul(2_654_435_761) >> 24).unwrap_or(0)).collect();

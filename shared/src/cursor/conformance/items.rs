@@ -143,6 +143,20 @@ pub(super) async fn a_cursor_of_a_newer_format_is_refused_naming_its_partition(b
     assert_eq!(table.item().await.revision, 1, "nothing was written");
 }
 
+pub(super) async fn a_cursor_of_an_older_format_is_read_and_replaced(bed: &dyn Bed) {
+    let table = Table::created(bed).await;
+    bed.set_format(&table.key, 1).await;
+    assert_eq!((table.item().await.format, table.item().await.revision), (1, 1));
+    assert_eq!(table.store.list(&table.key.connector).await.expect("a list"), vec![table.item().await]);
+    let item = table.tick("a", START).await.expect("an older format is no reason to refuse");
+    assert_eq!((item.format, item.revision), (super::super::FORMAT, 2), "the first write replaces it");
+    assert_eq!(table.item().await, item);
+    table.release(&item, Standing::Active).await;
+    bed.set_format(&table.key, 1).await;
+    table.store.remove(&table.key, START).await.expect("nobody holds it");
+    assert_eq!(table.store.read(&table.key).await.expect("a read"), None);
+}
+
 pub(super) async fn a_removed_cursor_is_gone_and_removing_nothing_is_no_error(bed: &dyn Bed) {
     let table = Table::created(bed).await;
     for _ in 0..2 {

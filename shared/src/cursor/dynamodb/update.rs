@@ -104,7 +104,7 @@ impl Update {
         // The answer of an update with a new revision carries the bytes back too, so it is asked for only where the
         // revision does not follow from what was expected.
         let mut update = Self::new(match expect {
-            Expect::Revision(_) => ReturnValue::None,
+            Expect::Revision(_) | Expect::UpTo(_) => ReturnValue::None,
             Expect::Absent | Expect::Any => ReturnValue::UpdatedNew,
         });
         // No cursor is overwritten, and no blob twice by one write.
@@ -123,12 +123,21 @@ impl Update {
                 &[attribute::EXPIRES],
                 [(":expected", number(revision)), (":now", now_s)],
             ),
+            Expect::UpTo(revision) => update.require(
+                "(attribute_not_exists(#place) OR #revision <= :expected OR #expires <= :now)",
+                &[attribute::EXPIRES],
+                [(":expected", number(revision)), (":now", now_s)],
+            ),
         }
         update.set(attribute::WRITE_ID, text(id));
         update.set(attribute::BYTES, attribute::bytes(bytes));
-        update.name(attribute::REVISION);
-        update.set.push("#revision = if_not_exists(#revision, :zero) + :one".to_owned());
-        update.values.extend([(":zero".to_owned(), number(0)), (":one".to_owned(), number(1))]);
+        if let Expect::UpTo(revision) = expect {
+            update.set(attribute::REVISION, number(revision));
+        } else {
+            update.name(attribute::REVISION);
+            update.set.push("#revision = if_not_exists(#revision, :zero) + :one".to_owned());
+            update.values.extend([(":zero".to_owned(), number(0)), (":one".to_owned(), number(1))]);
+        }
         match expires_at_ms {
             // Rounded up: never forgotten too early.
             Some(end) => update.set(attribute::EXPIRES, number(end.saturating_add(999).div_euclid(1_000))),
