@@ -112,7 +112,7 @@ impl Sweeper {
         let resolver = Arc::new(secrets::resolver(&documents, &host));
         let store = Arc::new(SqliteStore::open(folder.join("tablesweep.db")).await?);
         let sinks = ToOne(Arc::new(NdjsonSink::open(rows)?));
-        let engine = Engine { host: host.clone(), store, bytes: ByteBudget::of_memory(MEMORY) };
+        let engine = Engine::new(host.clone(), store, ByteBudget::of_memory(MEMORY));
         let run = Run { mode: Mode::Stream, scheduled: false, deadline: None, max_rows: None, lease: LeasePlan::Process, stop };
         Ok(Self { assembly: Assembly::new(documents, resolver, host), sinks, engine, run })
     }

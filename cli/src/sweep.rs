@@ -53,7 +53,7 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
     let refused = settle_refused(&refused)?;
     refuse_too_short(&jobs, arguments.max_seconds)?;
 
-    let engine = Engine { host: host.clone(), store, bytes: ByteBudget::of_memory(MEMORY) };
+    let engine = Engine::new(host.clone(), store, ByteBudget::of_memory(MEMORY));
     let run = Run {
         mode: arguments.mode,
         scheduled: false,

@@ -20,7 +20,7 @@ use crate::cursor::{Identity, Progress};
 use crate::failure::Failure;
 use crate::record::schema::Schema;
 use crate::record::value::Value;
-use crate::sweep::{Allowance, Reason, Window};
+use crate::sweep::{Allowance, Kept, Reason, Window};
 
 /// One table of a connector.
 #[async_trait]
@@ -106,10 +106,8 @@ pub const SCHEMA_CHANGED: &str = "Source.SchemaChanged";
 pub struct Resume {
     /// What is stored.
     pub progress: Progress,
-    /// The dedup window that belongs to the stored cursor, or `None` if there is none or it was lost.
-    pub window: Option<Window>,
-    /// Whether a window was stored and does not belong to the stored cursor.
-    pub window_lost: bool,
+    /// What is known of the rows that were delivered before.
+    pub kept: Kept,
     /// Rows per page to begin with.
     pub page_size: u32,
     /// The most new rows to deliver.

@@ -157,7 +157,7 @@ impl Laptop {
         let assembly = self.assembly(&host);
         let (jobs, refused) = assembly.jobs(&self.selection, sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
-        let engine = Engine { host: host.clone(), store: self.store().await, bytes: ByteBudget::of_memory(self.memory) };
+        let engine = Engine::new(host.clone(), self.store().await, ByteBudget::of_memory(self.memory));
         let run = Run {
             mode: Mode::Stream,
             scheduled: self.scheduled,

@@ -23,7 +23,7 @@ use crate::failure::{Failure, Retry};
 use crate::host::{Host, env};
 use crate::secrets;
 use crate::sink::kafka::KafkaOptions;
-use crate::sweep::{ByteBudget, Engine, Job, LeasePlan, Mode, Run, SweepReport, TableReport};
+use crate::sweep::{ByteBudget, Engine, Job, LeasePlan, Mode, Run, SweepReport, TableReport, WindowCache};
 
 /// The sweep function: what an execution environment keeps from one invocation to the next.
 pub struct Sweep {
@@ -31,6 +31,7 @@ pub struct Sweep {
     settings: Settings,
     ready: Result<Ready, Failure>,
     bytes: Arc<ByteBudget>,
+    windows: Arc<WindowCache>,
     store: OnceCell<Arc<dyn CursorStore>>,
     producers: Producers,
 }
@@ -56,7 +57,13 @@ impl Sweep {
             Ready { assembly: Assembly::new(documents, Arc::clone(&resolver), host.clone()), resolver }
         });
         let bytes = ByteBudget::of_memory(settings.memory);
-        Self { host, settings, ready, bytes, store: OnceCell::new(), producers: Producers::default() }
+        Self { host, settings, ready, bytes, windows: Arc::default(), store: OnceCell::new(), producers: Producers::default() }
+    }
+
+    /// What the sweeps of this invocation share with those before it.
+    async fn engine(&self) -> Result<Engine, Failure> {
+        let (host, bytes, windows) = (self.host.clone(), Arc::clone(&self.bytes), Arc::clone(&self.windows));
+        Ok(Engine { host, store: self.store().await?, bytes, windows })
     }
 
     /// Sweeps the tables of a task. `deadline_ms` is when Lambda ends this invocation, in epoch milliseconds.
@@ -70,7 +77,7 @@ impl Sweep {
         let connector = owner(ready.assembly.documents(), &task)?;
         let deadline = Deadline::new(&self.host, deadline_ms);
         let (jobs, refused) = self.jobs(ready, connector, &selection, &deadline).await;
-        let engine = Engine { host: self.host.clone(), store: self.store().await?, bytes: Arc::clone(&self.bytes) };
+        let engine = self.engine().await?;
         let (_keep, stop) = watch::channel(false);
         let run = Run {
             mode: task.mode,

@@ -347,7 +347,6 @@ impl Operator<'_> {
                 }
             }
         };
-        let moves_cursor = matches!(order, Order::Rewind(_) | Order::Import(_));
         let change = match order {
             Order::Rewind(Rewinding { to, request_id, .. }) => {
                 Change::Rewind(Rewind { to, now_ms, revision: current.map(|item| item.revision), request_id })
@@ -356,11 +355,8 @@ impl Operator<'_> {
             Order::Resume | Order::Reset | Order::AcceptSchema => Change::Resume { now_ms },
             Order::Import(item) => Change::Import(Import { item: *item, now_ms }),
         };
-        let after = self.write(place, &key, change).await?;
-        if moves_cursor {
-            forget_window(self.store, &key).await?;
-        }
-        Ok(after)
+        // The dedup window is gone with the write, whatever lies beside the item: the item names none.
+        self.write(place, &key, change).await
     }
 
     /// Makes the schema that was found the baseline. If this is cut off in between, the cursor still names the old one, and
@@ -383,7 +379,6 @@ impl Operator<'_> {
             let key = item.identity.key();
             let identity = place.identity_like(&item.identity);
             self.write(place, &key, Change::Reset { identity, now_ms: self.host.now_ms() }).await?;
-            forget_window(self.store, &key).await?;
             forget_siblings(self.store, &key).await?;
         }
         self.retire(place, retired).await

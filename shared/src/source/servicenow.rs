@@ -51,7 +51,7 @@ use crate::host::Host;
 use crate::record::typed::Mapping;
 use crate::record::{Names, Shape};
 use crate::source::{Probed, Resume, Spent, Table, TableSweep};
-use crate::sweep::{Allowance, Window};
+use crate::sweep::Allowance;
 
 /// What the names of schemas begin with: the ones of the connector whose documents run here.
 const NAMESPACE: &str = "sh.oso.servicenow";
@@ -159,23 +159,13 @@ impl Table for SnowTable {
         self.table.batch_size
     }
 
-    async fn open(&self, mut from: Resume) -> Result<Box<dyn TableSweep>, Failure> {
+    async fn open(&self, from: Resume) -> Result<Box<dyn TableSweep>, Failure> {
         let start = self.table.start.as_second();
         let cursor = match &from.progress.cursor {
             None => At { second: start, id: String::new() },
             Some(stored) => position::read(stored).ok_or_else(|| self.unreadable(stored))?,
         };
-        let overlap = i64::try_from(self.settings.overlap.as_secs()).unwrap_or(i64::MAX);
-        if from.window_lost {
-            // A pass over the overlap that is under way looked through a window that is gone.
-            from.progress.notes.remove("reread");
-        }
-        let window = match from.window.clone() {
-            Some(window) => window,
-            None if from.window_lost => Window::lost(cursor.second.saturating_sub(overlap), cursor.second),
-            None => Window::complete_from(cursor.second),
-        };
-        Ok(Box::new(Session::new(self, from, cursor, window)))
+        Ok(Box::new(Session::new(self, from, cursor)))
     }
 
     async fn probe(&self, allowance: &Allowance) -> Result<Probed, Failure> {

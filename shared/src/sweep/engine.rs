@@ -12,6 +12,7 @@ use super::instance::Instances;
 use super::lease::{LAST_COMMIT, LeasePlan};
 use super::report::{Mode, Outcome, Reason, TableReport};
 use super::table;
+use super::window_store::WindowCache;
 use crate::cursor::CursorStore;
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
@@ -31,6 +32,8 @@ pub struct Engine {
     pub store: Arc<dyn CursorStore>,
     /// What bounds the memory for pages.
     pub bytes: Arc<ByteBudget>,
+    /// The dedup windows of the last sweeps.
+    pub windows: Arc<WindowCache>,
 }
 
 /// One table to sweep.
@@ -69,6 +72,11 @@ pub struct Run {
 }
 
 impl Engine {
+    /// An engine of a process that has swept nothing yet.
+    pub fn new(host: Host, store: Arc<dyn CursorStore>, bytes: Arc<ByteBudget>) -> Self {
+        Self { host, store, bytes, windows: Arc::default() }
+    }
+
     /// Sweeps the tables side by side and reports each, in the order of connector and alias.
     ///
     /// A failure of one table is part of its report and touches no other, with one exception: what the instance refuses

@@ -11,15 +11,17 @@ use futures_util::stream::FuturesUnordered;
 use super::acquire::{NotBegun, acquire, not_taken, write};
 use super::allowance::Allowance;
 use super::engine::{Engine, Job, Run};
-use super::fold::{Fold, Place, Step};
+use super::fold::{Fold, Step};
 use super::hand::{Hand, Wish};
 use super::instance::Verdict;
+use super::kept::Kept;
 use super::lease::{Held, Reading};
 use super::report::{Outcome, Reason, TableReport};
 use super::requests::{self, Requests};
+use super::say::{Said, say};
 use super::schemas::Schemas;
 use super::siblings::Beside;
-use super::window_store::{self, Loaded, SMALL_ITEM};
+use super::window_store::{self, SMALL_ITEM};
 use crate::cursor::{Change, Item, Key, Parked, Standing, StoredWindow, Waiting, WriteError};
 use crate::failure::{Failure, Retry, Scope};
 use crate::host::failpoint;
@@ -66,6 +68,12 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run, requests: Requests
 }
 
 type Fetched = (Box<dyn TableSweep>, Result<Option<Page>, Failure>);
+
+/// What came of a write.
+enum Written {
+    Commit(Said),
+    Renewal(Result<Item, WriteError>),
+}
 
 /// What came of handing a page to the sink.
 enum Sent {
@@ -134,19 +142,18 @@ impl<'a> Sweep<'a> {
     }
 
     async fn open(&mut self) -> Result<Box<dyn TableSweep>, Failure> {
-        let loaded = window_store::load(&*self.engine.store, &self.item).await?;
-        let lost = loaded == Loaded::Lost;
-        if lost {
-            tracing::warn!(
-                connector = self.report.connector,
-                table = self.report.table,
-                "the dedup window does not belong to the stored cursor; rows of the overlap may be delivered once more"
-            );
+        let kept = window_store::load(&*self.engine.store, &self.engine.windows, &self.item).await?;
+        let known = match &kept {
+            Kept::Older(..) => Some("the last sweep died before it stored its dedup window; what it sent may be delivered once more"),
+            Kept::Lost => Some("the dedup window is lost; rows of the overlap may be delivered once more"),
+            Kept::Fresh | Kept::Whole(_) => None,
+        };
+        if let Some(message) = known {
+            tracing::warn!(connector = self.report.connector, table = self.report.table, message);
         }
         let resume = Resume {
             progress: self.item.progress.clone(),
-            window: if let Loaded::Found(window) = loaded { Some(window) } else { None },
-            window_lost: lost,
+            kept,
             page_size: self.page_size(),
             max_rows: self.run.max_rows,
             siblings: Arc::new(Beside { store: Arc::clone(&self.engine.store), host: self.engine.host.clone(), key: self.key.clone() }),
@@ -154,7 +161,7 @@ impl<'a> Sweep<'a> {
         };
         self.job.sink.check(&[self.job.table.topic()]).await?;
         let session = self.job.table.open(resume).await?;
-        self.fold = Fold::new(self.item.progress.clone(), session.window(), lost);
+        self.fold = Fold::new(self.item.progress.clone(), session.window(), known.is_some());
         Ok(session)
     }
 
@@ -170,8 +177,7 @@ impl<'a> Sweep<'a> {
         let mut fetching: Option<BoxFuture<'a, Fetched>> = None;
         let mut sending: Option<BoxFuture<'a, (u64, Sent)>> = None;
         let mut acks: FuturesUnordered<BoxFuture<'a, (u64, Result<Delivered, Failure>)>> = FuturesUnordered::new();
-        let mut writing: Option<BoxFuture<'a, Result<Item, WriteError>>> = None;
-        let mut committing = false;
+        let mut writing: Option<BoxFuture<'a, Written>> = None;
         let mut pending_commit: Option<Vec<Step>> = None;
         let mut stop = self.run.stop.clone();
         let mut stopped = *stop.borrow();
@@ -205,12 +211,10 @@ impl<'a> Sweep<'a> {
             if writing.is_none()
                 && let Some(steps) = pending_commit.take()
             {
-                failpoint("before-commit");
                 self.fold.take_in(&steps, self.engine.host.now_ms());
-                let window = self.fold.place_underway(&self.item, SMALL_ITEM);
-                let progress = self.fold.with_window(window);
-                committing = true;
-                writing = Some(self.start_write(Change::Commit(self.held.hold(), progress)));
+                let saying = self.fold.saying(&self.item, SMALL_ITEM, false);
+                let (engine, key, hold) = (self.engine, self.key.clone(), self.held.hold());
+                writing = Some(Box::pin(async move { Written::Commit(say(engine, &key, hold, saying, Change::Commit).await) }));
             }
             if self.hand.is_done() && writing.is_none() && sending.is_none() && acks.is_empty() {
                 break;
@@ -243,7 +247,7 @@ impl<'a> Sweep<'a> {
                 },
                 written = ready(&mut writing) => {
                     writing = None;
-                    self.written(written, std::mem::take(&mut committing));
+                    self.written(written);
                     failpoint("committed");
                 }
                 _ = stop.wait_for(|stop| *stop), if !stopped => {
@@ -254,7 +258,8 @@ impl<'a> Sweep<'a> {
                 () = self.sleep_until(renew_at), if renew_at.is_some() && writing.is_none() => {
                     renew_at = renew_every.map(|every| self.engine.host.monotonic() + every);
                     let until_ms = self.run.lease.until_ms(self.engine.host.now_ms());
-                    writing = Some(self.start_write(Change::Renew(self.held.hold(), until_ms)));
+                    let (engine, key, renewal) = (self.engine, self.key.clone(), Change::Renew(self.held.hold(), until_ms));
+                    writing = Some(Box::pin(async move { Written::Renewal(write(engine, &key, renewal).await) }));
                 }
             }
         }
@@ -270,11 +275,6 @@ impl<'a> Sweep<'a> {
     /// Whether another page is wanted: rows may be limited.
     fn wants_more(&self) -> bool {
         self.run.max_rows.is_none_or(|most| self.rows_fetched < most)
-    }
-
-    fn start_write(&self, change: Change) -> BoxFuture<'a, Result<Item, WriteError>> {
-        let (engine, key) = (self.engine, self.key.clone());
-        Box::pin(async move { write(engine, &key, change).await })
     }
 
     /// Logs what a person should know; the first of it is reported.
@@ -306,6 +306,7 @@ impl<'a> Sweep<'a> {
                     late: page.late,
                     skipped: page.skipped,
                     page: self.hand.next_page(),
+                    ends: page.end.is_some(),
                 };
                 let last = page.end.is_some_and(|end| end.caught_up);
                 self.hand.fetched(step, page, last);
@@ -355,38 +356,31 @@ impl<'a> Sweep<'a> {
         self.hand.failed(page);
     }
 
-    fn written(&mut self, written: Result<Item, WriteError>, committing: bool) {
-        match written {
+    fn written(&mut self, written: Written) {
+        let item = match written {
+            Written::Commit(Said { window, item: Ok(item) }) => {
+                self.fold.said(&window, &item);
+                self.hand.committed();
+                Ok(item)
+            }
+            Written::Commit(Said { item: Err(error), .. }) => Err(error),
+            // A renewal that got no answer is tried again; two thirds of the lease are left for that.
+            Written::Renewal(Err(WriteError::Store(error))) => {
+                tracing::warn!(table = self.report.table, %error, "the lease could not be renewed");
+                return;
+            }
+            Written::Renewal(renewed) => renewed,
+        };
+        match item {
             Ok(item) => {
                 self.held.wrote(&item);
                 self.item = item;
-                if committing {
-                    self.hand.committed();
-                }
-            }
-            // A renewal that got no answer is tried again; two thirds of the lease are left for that.
-            Err(WriteError::Store(error)) if !committing => {
-                tracing::warn!(table = self.report.table, %error, "the lease could not be renewed");
             }
             Err(error) => {
                 self.failure = Some(lease_lost(self.report, error));
                 self.hand.fenced();
             }
         }
-    }
-
-    /// Where the window is at the end of a run; one too large for the item is written beside it now.
-    async fn window_at_rest(&self) -> StoredWindow {
-        let (window, cursor) = match (self.fold.place_at_rest(&self.item, SMALL_ITEM), &self.fold.progress().cursor) {
-            (Place::Beside(window), Some(cursor)) => (window, cursor),
-            (Place::Beside(_), None) => return StoredWindow::None,
-            (Place::Item(stored), _) => return stored,
-        };
-        let written = window_store::write(&*self.engine.store, &self.key, cursor, window).await;
-        written.unwrap_or_else(|error| {
-            tracing::warn!(table = self.report.table, %error, "the dedup window could not be stored; rows of the overlap may be delivered once more");
-            StoredWindow::Beside(0)
-        })
     }
 
     /// Commits what is left, gives the lease back, and reports.
@@ -426,18 +420,30 @@ impl<'a> Sweep<'a> {
     }
 
     async fn release(&mut self) {
-        let window = self.window_at_rest().await;
-        let progress = self.fold.with_window(window);
+        let saying = self.fold.saying(&self.item, SMALL_ITEM, true);
         let standing = self.standing();
         self.tell_waiting();
-        failpoint("before-release");
-        let released = write(self.engine, &self.key, Change::Release(self.held.hold(), progress, standing)).await;
-        match released {
-            Ok(item) => self.item = item,
+        let before = self.item.progress.window.clone();
+        let said = say(self.engine, &self.key, self.held.hold(), saying, |hold, progress| Change::Release(hold, progress, standing)).await;
+        match said.item {
+            Ok(item) => {
+                self.item = item;
+                self.tidy(&before).await;
+            }
             Err(error) => {
                 let lost = lease_lost(self.report, error);
                 self.failure.get_or_insert(lost);
             }
+        }
+    }
+
+    /// Removes a window of the first format that the item does not name any more.
+    async fn tidy(&self, before: &StoredWindow) {
+        if let StoredWindow::Beside(parts) = before
+            && self.item.progress.window != *before
+            && let Err(error) = window_store::remove_first_format(&*self.engine.store, &self.key, *parts).await
+        {
+            tracing::warn!(table = self.report.table, %error, "an old dedup window could not be removed; it does no harm");
         }
     }
 

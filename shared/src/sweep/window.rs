@@ -4,8 +4,9 @@
 //! update within the cursor's second. A re-read row is recognised by its *version*, a hash over timestamp, id and
 //! modification count, never by its position, so a changed or late row is delivered and an unchanged one is not.
 //!
-//! The window says from which second on it is complete. Before that it knows nothing, because versions were evicted
-//! (it is bounded) or because it was lost. A plain value: no I/O, no clock.
+//! The window says from which second on it is complete. Before that it knows nothing: versions were evicted, since it is
+//! bounded. Within, there may be a stretch that it does not know, because a process died with a newer window than the
+//! one that is stored. What an old window contains was delivered all the same. A plain value: no I/O, no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,8 @@ pub type Version = [u8; 16];
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Window {
     complete_from: i64,
-    unknown_through: Option<i64>,
+    /// First and last second of what it does not know.
+    unknown: Option<(i64, i64)>,
     seconds: BTreeMap<i64, BTreeSet<Version>>,
     len: usize,
 }
@@ -44,13 +46,21 @@ impl WindowChange {
 impl Window {
     /// A window of a cursor that has delivered nothing at or after `from`: it is complete from there on.
     pub fn complete_from(from: i64) -> Self {
-        Self { complete_from: from, unknown_through: None, seconds: BTreeMap::new(), len: 0 }
+        Self { complete_from: from, unknown: None, seconds: BTreeMap::new(), len: 0 }
     }
 
     /// The window of a cursor in second `through` whose stored window was lost: what was delivered in the seconds
     /// `from..=through` is not known, and everything after will be.
     pub fn lost(from: i64, through: i64) -> Self {
-        Self { unknown_through: Some(through), ..Self::complete_from(from) }
+        Self::complete_from(from).ignorant_of(from, through)
+    }
+
+    /// The same window for a cursor that has gone on since it was stored: what was delivered meanwhile, in the seconds
+    /// `from..=through`, is not known.
+    pub fn ignorant_of(mut self, from: i64, through: i64) -> Self {
+        let (before, after) = self.unknown.unwrap_or((from, through));
+        self.unknown = Some((before.min(from).max(self.complete_from), after.max(through)));
+        self
     }
 
     /// The second from which on versions are kept. Late rows before it are not looked for.
@@ -58,14 +68,14 @@ impl Window {
         self.complete_from
     }
 
-    /// The last second whose delivered versions are unknown, if a lost window has not been refilled yet.
-    pub fn unknown_through(&self) -> Option<i64> {
-        self.unknown_through
+    /// The first and last second whose delivered versions are unknown, if that has not been made good yet.
+    pub fn unknown(&self) -> Option<(i64, i64)> {
+        self.unknown
     }
 
     /// Whether all versions delivered in `second` are in the window.
     pub fn knows(&self, second: i64) -> bool {
-        second >= self.complete_from && self.unknown_through.is_none_or(|through| second > through)
+        second >= self.complete_from && self.unknown.is_none_or(|(from, through)| second < from || second > through)
     }
 
     /// Whether the version was delivered.
@@ -118,7 +128,7 @@ impl Window {
             let Some((&oldest, _)) = self.seconds.first_key_value() else { break };
             changed |= self.forget_before(oldest.saturating_add(1));
         }
-        if change.refilled && self.unknown_through.take().is_some() {
+        if change.refilled && self.unknown.take().is_some() {
             changed = true;
         }
         changed
@@ -133,9 +143,7 @@ impl Window {
         self.seconds = kept;
         self.len -= forgotten;
         self.complete_from = before;
-        if self.unknown_through.is_some_and(|through| through < before) {
-            self.unknown_through = None;
-        }
+        self.unknown = self.unknown.map(|(from, through)| (from.max(before), through)).filter(|(from, through)| from <= through);
         // Moving the edge over nothing is no reason to store the window again.
         forgotten > 0
     }
@@ -143,10 +151,13 @@ impl Window {
     /// The window as bytes: what is stored.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32 + self.len * 18);
-        out.push(1);
+        out.push(2);
         out.extend(self.complete_from.to_be_bytes());
-        out.push(u8::from(self.unknown_through.is_some()));
-        out.extend(self.unknown_through.unwrap_or(0).to_be_bytes());
+        out.push(u8::from(self.unknown.is_some()));
+        if let Some((from, through)) = self.unknown {
+            out.extend(from.to_be_bytes());
+            out.extend(through.to_be_bytes());
+        }
         for (second, versions) in &self.seconds {
             out.extend(second.to_be_bytes());
             out.extend(u32::try_from(versions.len()).unwrap_or(u32::MAX).to_be_bytes());
@@ -155,17 +166,28 @@ impl Window {
         out
     }
 
-    /// Reads what [`Window::encode`] wrote; `None` if it is anything else.
+    /// Reads what [`Window::encode`] wrote, in this format or the one before; `None` if it is anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (format, rest) = bytes.split_first()?;
         let (complete_from, rest) = take_i64(rest)?;
-        let (has_unknown, rest) = rest.split_first()?;
-        let (unknown, mut rest) = take_i64(rest)?;
-        if *format != 1 || *has_unknown > 1 {
-            return None;
-        }
+        let (has_unknown, mut rest) = rest.split_first()?;
         let mut window = Self::complete_from(complete_from);
-        window.unknown_through = (*has_unknown == 1).then_some(unknown);
+        match (format, has_unknown) {
+            // The first format always has the last unknown second and never the first: it is that of the window.
+            (1, 0 | 1) => {
+                let through;
+                (through, rest) = take_i64(rest)?;
+                window.unknown = (*has_unknown == 1).then_some((complete_from, through));
+            }
+            (2, 0) => {}
+            (2, 1) => {
+                let (from, through);
+                (from, rest) = take_i64(rest)?;
+                (through, rest) = take_i64(rest)?;
+                window.unknown = Some((from, through));
+            }
+            _ => return None,
+        }
         while !rest.is_empty() {
             let (second, after) = take_i64(rest)?;
             let (count, mut after) = after.split_first_chunk::<4>().map(|(count, after)| (u32::from_be_bytes(*count), after))?;
@@ -229,7 +251,20 @@ mod tests {
     fn a_lost_window_is_forgotten_with_the_seconds_that_it_did_not_know() {
         let mut window = Window::lost(8, 10);
         window.apply(&WindowChange { forget_before: Some(11), ..WindowChange::default() });
-        assert!(window.unknown_through().is_none() && window.knows(11) && !window.knows(10));
+        assert!(window.unknown().is_none() && window.knows(11) && !window.knows(10));
+    }
+
+    #[test]
+    fn an_older_window_still_knows_what_it_knew() {
+        let mut older = Window::complete_from(5);
+        older.apply(&delivered(&[(6, 1), (8, 2)]));
+        let window = older.ignorant_of(8, 20);
+        assert!(window.knows(6) && !window.knows(8) && !window.knows(20) && window.knows(21));
+        assert!(window.contains(8, &version(2)), "what it contains was delivered");
+        assert_eq!(window.clone().ignorant_of(12, 30).unknown(), Some((8, 30)), "and once more");
+        let mut window = window;
+        window.apply(&WindowChange { forget_before: Some(15), ..WindowChange::default() });
+        assert_eq!(window.unknown(), Some((15, 20)));
     }
 
     #[test]
@@ -242,6 +277,22 @@ mod tests {
             let read = Window::decode(&bytes[..cut]);
             assert!(read.is_none_or(|read| read.len() < 3), "cut at {cut}");
         }
-        assert_eq!(Window::decode(b"\x02"), None);
+        assert_eq!((Window::decode(b"\x02"), Window::decode(b"\x03\0\0\0\0\0\0\0\0\0")), (None, None));
+    }
+
+    #[test]
+    fn a_window_of_the_first_format_is_read() {
+        let mut first = vec![1];
+        first.extend((-5_i64).to_be_bytes());
+        first.push(1);
+        first.extend(7_i64.to_be_bytes());
+        first.extend(8_i64.to_be_bytes());
+        first.extend(1_u32.to_be_bytes());
+        first.extend(version(1));
+        let mut window = Window::lost(-5, 7);
+        window.apply(&delivered(&[(8, 1)]));
+        assert_eq!(Window::decode(&first), Some(window));
+        first[9] = 0;
+        assert_eq!(Window::decode(&first).map(|window| (window.unknown(), window.len())), Some((None, 1)));
     }
 }

@@ -190,7 +190,7 @@ impl Bed {
         let sinks = ToOne(Arc::clone(&self.sink) as _);
         let (jobs, refused) = assembly.jobs(&Default::default(), &sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
-        let engine = Engine { host: host.clone(), store: Arc::clone(&self.store) as _, bytes: ByteBudget::of_memory(512 << 20) };
+        let engine = Engine::new(host.clone(), Arc::clone(&self.store) as _, ByteBudget::of_memory(512 << 20));
         let (_stop, stop) = watch::channel(false);
         let until_ms = host.now_ms() + i64::try_from(LEASE.as_millis()).expect("a short time");
         let run = Run { mode: Mode::Stream, scheduled, deadline: None, max_rows: None, lease: LeasePlan::Until(until_ms), stop };

@@ -138,7 +138,7 @@ impl Bed {
         let (jobs, refused) = assembly.jobs(&Selection::default(), &sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
         let host = Host::system();
-        let engine = Engine { host: host.clone(), store: self.store().await, bytes: ByteBudget::of_memory(self.memory) };
+        let engine = Engine::new(host.clone(), self.store().await, ByteBudget::of_memory(self.memory));
         let (_stop, stop) = watch::channel(false);
         let deadline = self.max_time.map(|time| host.monotonic() + time);
         let (scheduled, max_rows) = (self.scheduled, self.max_rows);

@@ -22,12 +22,15 @@ mod overlap;
 
 use std::collections::BTreeMap;
 
+use overlap::Read;
+
 use super::error::Error;
 use super::hidden::HiddenCount;
+use super::position;
 use super::range::{CursorFields, Head, Range};
-use crate::cursor::Phase;
+use crate::cursor::{Phase, Position};
 use crate::source::SweepEnd;
-use crate::sweep::{Window, WindowChange};
+use crate::sweep::{Kept, Owed, Window, WindowChange};
 
 /// How a table is paged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,12 +130,8 @@ pub(super) struct Planner<R> {
     difference_ms: Option<i64>,
     /// The instance's time as of the last answer, in epoch seconds.
     instance_now: Option<i64>,
-    /// Where the re-read of a large overlap goes on.
-    reread: Option<At>,
-    /// Seconds that earlier sweeps owe: they ended too soon to read them again, or one page of them was not all.
-    overdue: Option<(i64, i64)>,
-    /// From where the re-read has to go round once more: it has gone by seconds in which rows could still come late.
-    again: Option<i64>,
+    /// The seconds before the cursor that are still to be read again.
+    owed: Owed,
     /// Cursor and number of hidden rows of the last sweep, to recognise an unchanged table.
     hidden_before: Option<String>,
     /// The instance gives no count.
@@ -147,8 +146,6 @@ pub(super) struct Planner<R> {
 struct Sweep<R> {
     /// The high-water mark, once it is known.
     hi: Option<i64>,
-    /// The seconds of the overlap that are still to be read again.
-    pending: Option<(i64, i64)>,
     /// Requests carry the count.
     counting: bool,
     /// Pages that did not end their range.
@@ -176,10 +173,10 @@ enum Step<R> {
     Total(Box<Received<R>>),
     /// The count from second `from` on, to tell new hidden rows from known ones.
     NewHidden { from: i64, page: Box<Received<R>> },
-    /// Versions of a page of the overlap, of `pages` times the size of a page.
-    Versions { range: Range, pages: u32 },
-    /// Unknown versions of that page, whole.
-    Unknown { range: Range, pages: u32, ids: Vec<String>, next: Option<At> },
+    /// Versions of a page of a stretch of the overlap that ends with second `to`; of `pages` times the size of a page.
+    Versions { range: Range, to: i64, pages: u32 },
+    /// Unknown versions of that page, whole. `read`: how far the page has read.
+    Unknown { range: Range, span: (i64, i64), pages: u32, ids: Vec<String>, read: Read },
 }
 
 /// An answer to a request for a page of the forward part.
@@ -204,7 +201,7 @@ pub(super) enum Outcome<R> {
 #[derive(Debug, Clone)]
 pub(super) struct Start {
     pub(super) cursor: At,
-    pub(super) window: Window,
+    pub(super) kept: Kept,
     pub(super) phase: Phase,
     pub(super) swept_to: Option<i64>,
     pub(super) difference_ms: Option<i64>,
@@ -216,7 +213,7 @@ pub(super) struct Start {
 impl<R: Clone> Planner<R> {
     pub(super) fn new(settings: Settings, start: Start) -> Self {
         let notes = &start.notes;
-        let reread = notes.get("reread").and_then(|text| At::decode(text));
+        let (window, owed) = known(start.kept, &start.cursor, settings.overlap, notes);
         Self {
             settings,
             cursor: start.cursor,
@@ -224,16 +221,19 @@ impl<R: Clone> Planner<R> {
             swept_to: start.swept_to,
             difference_ms: start.difference_ms,
             instance_now: None,
-            reread,
-            overdue: notes.get("overdue").and_then(|text| decode_span(text)),
-            again: notes.get("again").and_then(|text| text.parse().ok()),
+            owed,
             hidden_before: notes.get("hidden").cloned(),
             uncounted: notes.contains_key("uncounted"),
-            window: start.window,
+            window,
             page_size: start.page_size.max(1),
             rows_left: start.max_rows,
             sweep: None,
         }
+    }
+
+    /// The window, as the source knows it by now.
+    pub(super) fn window(&self) -> &Window {
+        &self.window
     }
 
     /// The rows per page from now on.
@@ -263,12 +263,7 @@ impl<R: Clone> Planner<R> {
         let limit = self.limit();
         let sweep = match self.sweep.take() {
             Some(sweep) => sweep,
-            None => {
-                let sweep = self.begin(now_ms);
-                self.overdue = None;
-                self.go_round_again();
-                sweep
-            }
+            None => self.begin(now_ms),
         };
         let request = match &sweep.step {
             Step::Page { range, .. } => {
@@ -280,7 +275,7 @@ impl<R: Clone> Planner<R> {
             Step::NewHidden { from, .. } => {
                 Request { range: Range::from(*from, sweep.hi), ids: Vec::new(), limit: 1, counted: true, projection: Projection::Count }
             }
-            Step::Versions { range, pages } => {
+            Step::Versions { range, pages, .. } => {
                 let limit = self.page_size.saturating_mul(*pages);
                 Request { range: range.clone(), ids: Vec::new(), limit, counted: true, projection: Projection::Versions }
             }
@@ -317,8 +312,8 @@ impl<R: Clone> Planner<R> {
                 sweep.hidden.open(answer.total.unwrap_or(0), from, false);
                 self.evaluate(sweep, *page, true)
             }
-            Step::Versions { range, pages } => Ok(self.versions(sweep, range, pages, request.limit, &answer)),
-            Step::Unknown { next, .. } => Ok(self.unknown(sweep, next, answer)),
+            Step::Versions { range, to, pages } => Ok(self.versions(sweep, (range, to), pages, request.limit, &answer)),
+            Step::Unknown { span, read, .. } => Ok(self.unknown(&sweep, span, read, answer)),
         }
     }
 
@@ -327,23 +322,23 @@ impl<R: Clone> Planner<R> {
     }
 
     /// Begins a sweep: chooses the first request.
-    fn begin(&self, now_ms: i64) -> Sweep<R> {
+    fn begin(&mut self, now_ms: i64) -> Sweep<R> {
         let At { second, id } = &self.cursor;
         let hi = self.difference_ms.map(|difference| now_ms.saturating_add(difference).div_euclid(1000) - self.settings.lag);
         let overlap_from = second.saturating_sub(self.settings.overlap).max(self.window.from());
         let knows = self.window.knows(*second);
-        let (range, pending) =
-            if knows && self.window.unknown_through().is_none() && self.is_less_than_half(self.window.count_from(overlap_from)) {
-                (Range::from(overlap_from, hi), None)
-            } else if id.is_empty() || (knows && self.is_less_than_half(self.window.count_from(*second))) {
-                (Range::from(*second, hi), Some((overlap_from, *second - 1)))
-            } else {
-                (Range::rest_of(*second, id), Some((overlap_from, *second)))
-            };
-        let pending = merged(pending.filter(|(from, to)| from <= to), self.overdue);
+        let (range, owed) = if knows && self.window.unknown().is_none() && self.is_less_than_half(self.window.count_from(overlap_from)) {
+            (Range::from(overlap_from, hi), None)
+        } else if id.is_empty() || (knows && self.is_less_than_half(self.window.count_from(*second))) {
+            (Range::from(*second, hi), Some((overlap_from, *second - 1)))
+        } else {
+            (Range::rest_of(*second, id), Some((overlap_from, *second)))
+        };
+        if let Some((from, to)) = owed {
+            self.owed.add(from, to, self.window.unknown());
+        }
         Sweep {
             hi,
-            pending,
             counting: self.phase == Phase::Stream,
             full_pages: 0,
             first: true,
@@ -408,15 +403,7 @@ impl<R: Clone> Planner<R> {
 
     fn notes(&self) -> BTreeMap<String, String> {
         let mut notes = BTreeMap::new();
-        if let Some(reread) = &self.reread {
-            notes.insert("reread".to_owned(), reread.encode());
-        }
-        if let Some((from, to)) = self.sweep.as_ref().map_or(self.overdue, |sweep| sweep.pending) {
-            notes.insert("overdue".to_owned(), format!("{from}|{to}"));
-        }
-        if let Some(again) = self.again {
-            notes.insert("again".to_owned(), again.to_string());
-        }
+        self.owed.note(&mut notes);
         if let Some(hidden) = &self.hidden_before {
             notes.insert("hidden".to_owned(), hidden.clone());
         }
@@ -426,9 +413,9 @@ impl<R: Clone> Planner<R> {
         notes
     }
 
-    /// What a page of delivered rows does to the window. With a re-read still pending the versions of its seconds stay.
-    fn window_change(&mut self, rows: &[(Head, R)], sweep: &Sweep<R>) -> WindowChange {
-        let keep_from = self.keep_from(sweep.pending);
+    /// What a page of delivered rows does to the window. The versions of seconds that are still to be read again stay.
+    fn window_change(&mut self, rows: &[(Head, R)]) -> WindowChange {
+        let keep_from = self.keep_from();
         let delivered = rows.iter().filter(|(head, _)| head.second >= keep_from).map(|(head, _)| (head.second, head.version())).collect();
         let change = WindowChange { delivered, forget_before: Some(keep_from), limit: self.settings.window_limit.max(1), refilled: false };
         self.window.apply(&change);
@@ -436,9 +423,9 @@ impl<R: Clone> Planner<R> {
     }
 
     /// The second from which on versions are needed: for the overlap, and for what is still to be read again.
-    fn keep_from(&self, pending: Option<(i64, i64)>) -> i64 {
-        let owed = [pending, self.overdue].into_iter().flatten().map(|(from, _)| from).chain(self.again);
-        owed.fold(self.cursor.second.saturating_sub(self.settings.overlap), i64::min)
+    fn keep_from(&self) -> i64 {
+        let overlap_from = self.cursor.second.saturating_sub(self.settings.overlap);
+        self.owed.from().map_or(overlap_from, |owed| owed.min(overlap_from))
     }
 }
 
@@ -450,17 +437,20 @@ struct Parts<R> {
     end: Option<SweepEnd>,
 }
 
-/// The span that covers both.
-fn merged(a: Option<(i64, i64)>, b: Option<(i64, i64)>) -> Option<(i64, i64)> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-        (one, other) => one.or(other),
-    }
-}
-
-fn decode_span(text: &str) -> Option<(i64, i64)> {
-    let (from, to) = text.split_once('|')?;
-    Some((from.parse().ok()?, to.parse().ok()?))
+/// What a sweep knows at its start of the rows that were delivered, and what it owes.
+fn known(kept: Kept, cursor: &At, overlap: i64, notes: &BTreeMap<String, String>) -> (Window, Owed) {
+    let mut owed = Owed::from_notes(notes, cursor.second);
+    let overlap_from = cursor.second.saturating_sub(overlap);
+    let older = |of: &Position| position::read(of).map(|at| at.second).filter(|second| *second <= cursor.second);
+    let window = match kept {
+        Kept::Fresh => return (Window::complete_from(cursor.second), owed),
+        Kept::Whole(window) => return (window, owed),
+        Kept::Older(window, of) if older(&of).is_some() => window.ignorant_of(older(&of).unwrap_or(cursor.second), cursor.second),
+        // What is owed is read again even if it is delivered once more for that: a late row may be among it.
+        Kept::Older(..) | Kept::Lost => Window::lost(owed.from().map_or(overlap_from, |from| from.min(overlap_from)), cursor.second),
+    };
+    owed.restart(overlap_from);
+    (window, owed)
 }
 
 impl At {

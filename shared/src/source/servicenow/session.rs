@@ -57,14 +57,14 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(table: &SnowTable, from: Resume, cursor: At, window: Window) -> Self {
+    pub(super) fn new(table: &SnowTable, from: Resume, cursor: At) -> Self {
         let pending = Pending::of(table, &from, &cursor);
         let probed = from.progress.notes.get(NOTE).cloned();
         let look = Look::read(&from.progress.notes);
         let began_in = from.progress.phase;
         let start = Start {
             cursor,
-            window: window.clone(),
+            kept: from.kept,
             phase: from.progress.phase,
             swept_to: from.progress.swept_to_ms.map(|ms| ms.div_euclid(1000)),
             difference_ms: from.progress.clock_difference_ms,
@@ -72,12 +72,13 @@ impl Session {
             page_size: from.page_size,
             max_rows: from.max_rows,
         };
+        let planner = Planner::new(table.planning(), start);
         Self {
             instance: Arc::clone(&table.instance),
             table: table.table.clone(),
             reading: Reading { fields: table.fields(), display: table.table.display_value, bad_row: table.settings.bad_row },
-            planner: Planner::new(table.planning(), start),
-            window,
+            window: planner.window().clone(),
+            planner,
             identity: (table.identity.connector.clone(), table.identity.alias.clone()),
             configured: table.table.batch_size,
             good_pages: 0,

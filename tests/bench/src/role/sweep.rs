@@ -35,7 +35,7 @@ pub async fn run(job: SweepJob) -> Result<SweepDone, Failed> {
         return Err(Failed::at(format!("the connector {}", refused.connector), &refused.failure));
     }
     let (store, lease) = store(&job.store, &host).await?;
-    let engine = Engine { host, store, bytes: ByteBudget::of_memory(job.memory) };
+    let engine = Engine::new(host, store, ByteBudget::of_memory(job.memory));
     let (_stop, stop) = watch::channel(false);
     let run = Run { mode: Mode::Stream, scheduled: false, deadline: None, max_rows: None, lease, stop };
     let mut reports = engine.run(jobs, &run).await;

@@ -3,7 +3,7 @@
 use super::super::error::Error;
 use super::super::range::{Head, Range};
 use super::super::time;
-use super::{At, Counts, Outcome, Parts, Planner, Received, Step, Sweep, merged};
+use super::{At, Counts, Outcome, Parts, Planner, Received, Step, Sweep};
 
 /// A page with fewer visible rows than this is not taken for one that the instance cut to a limit of its own.
 const SMALLEST_CLAMP: u64 = 100;
@@ -95,10 +95,10 @@ impl<R: Clone> Planner<R> {
             sweep.hidden.saw(page.new.iter().map(|(head, _)| head.second));
         }
         let before = self.cursor.clone();
-        self.move_cursor(&page);
-        let mut window = self.window_change(&page.new, &sweep);
+        let goes_on = self.move_cursor(&page);
+        let mut window = self.window_change(&page.new);
         sweep.full_pages += u32::from(!page.is_last);
-        let next = self.next_range(&mut sweep, &page, before != self.cursor)?;
+        let next = self.next_range(&sweep, &page, before != self.cursor, goes_on)?;
         let hidden = hidden_passed(&mut sweep, &page, if opens { None } else { total }, next.is_none());
         let nothing = page.new.is_empty() && before == self.cursor;
         let carried = std::mem::take(&mut sweep.carried);
@@ -112,7 +112,7 @@ impl<R: Clone> Planner<R> {
             Some((range, narrowed)) => sweep.step = Step::Page { range, narrowed },
             None => {
                 self.swept_to = self.swept_to.max(sweep.hi);
-                match self.overlap_step(&mut sweep) {
+                match self.overlap_step() {
                     Some(step) => sweep.step = step,
                     None => {
                         end = Some(self.end(&sweep));
@@ -159,7 +159,9 @@ impl<R: Clone> Planner<R> {
         let mut delivered = Vec::with_capacity(rows.len());
         for (head, _) in &rows {
             above = head.second > hi;
-            let known = !above && self.window.has_second(head.second) && self.window.contains(head.second, &head.version());
+            // What has left the window is not told from new rows, so behind the cursor it counts as delivered.
+            let has_left = head.second < self.window.from() && head.second < self.cursor.second;
+            let known = !above && (has_left || (self.window.has_second(head.second) && self.window.contains(head.second, &head.version())));
             cut = !known && !above && self.rows_left.is_some_and(|left| new >= left);
             if above || cut {
                 break;
@@ -178,18 +180,37 @@ impl<R: Clone> Planner<R> {
         page
     }
 
-    /// The cursor goes to the last row of the page, as far as that is known to lie after it.
-    fn move_cursor(&mut self, page: &Page<R>) {
-        let Some((last, passed_own)) = &page.last else { return };
-        let after = match &page.range {
-            Range::Second { at, after, .. } => self.goes_on_from(*at, after) || *passed_own,
-            Range::Seconds { .. } => {
-                last.second > self.cursor.second || (last.second == self.cursor.second && (self.cursor.id.is_empty() || *passed_own))
-            }
+    /// The cursor goes to the last row of the page, as far as that is known to lie after it. Returns whether what the page has
+    /// read reaches beyond the cursor as it was.
+    fn move_cursor(&mut self, page: &Page<R>) -> bool {
+        let passed_own = page.last.as_ref().is_some_and(|(_, passed_own)| *passed_own);
+        let last = page.last.as_ref().map(|(head, _)| head);
+        let goes_on = match &page.range {
+            Range::Second { at, after, .. } => self.goes_on_from(*at, after) || passed_own,
+            Range::Seconds { .. } => last.is_some_and(|last| {
+                last.second > self.cursor.second || (last.second == self.cursor.second && (self.cursor.id.is_empty() || passed_own))
+            }),
         };
-        if after {
+        if let Some(last) = last.filter(|_| goes_on) {
             self.cursor = At { second: last.second, id: last.id.clone() };
         }
+        goes_on
+    }
+
+    /// A smaller range from the same position on, for one whose first page is hidden whole.
+    fn narrower(&mut self, range: &Range, hi: Option<i64>, limit: u32) -> Result<(Range, bool), Error> {
+        let At { second, id } = &self.cursor;
+        let is_own = range.first_second() == *second && !id.is_empty();
+        if let Range::Seconds { to, .. } = range
+            && is_own
+            && to.or(hi).is_none_or(|upper| upper <= *second)
+        {
+            // A second is stepped through by ids, and the window may not keep what it knows of it for so long. So the rows behind the
+            // cursor's are read later, and by themselves.
+            self.owed.add(*second, *second, self.window.unknown());
+            return Ok((Range::rest_of(*second, id), false));
+        }
+        halved(range, hi, limit)
     }
 
     /// Whether a range of second `at` after the id `after` begins where the cursor stands, or beyond. The second of the cursor
@@ -199,15 +220,15 @@ impl<R: Clone> Planner<R> {
     }
 
     /// The next range of the forward part and whether it is narrowed; `None` if the part is done.
-    fn next_range(&mut self, sweep: &mut Sweep<R>, page: &Page<R>, moved: bool) -> Result<Option<(Range, bool)>, Error> {
+    fn next_range(&mut self, sweep: &Sweep<R>, page: &Page<R>, moved: bool, goes_on: bool) -> Result<Option<(Range, bool)>, Error> {
         let hi = sweep.hi;
         if page.is_blank && !page.is_last {
-            return narrower(&page.range, hi, page.limit).map(Some);
+            return self.narrower(&page.range, hi, page.limit).map(Some);
         }
         match &page.range {
             Range::Second { at, through: Some(through), after } if page.fits && page.is_last => {
                 // Everything up to `through` has been read: the position is proven.
-                if self.goes_on_from(*at, after) {
+                if goes_on {
                     self.cursor = At { second: *at, id: through.clone() };
                 }
                 let width = prefix(through).saturating_sub(prefix(after));
@@ -233,12 +254,11 @@ impl<R: Clone> Planner<R> {
     }
 
     /// After a page of whole seconds that is not the last one.
-    fn after_seconds(&self, sweep: &mut Sweep<R>, page: &Page<R>, moved: bool) -> Range {
+    fn after_seconds(&mut self, sweep: &Sweep<R>, page: &Page<R>, moved: bool) -> Range {
         let At { second, id } = &self.cursor;
         if !moved && page.range.first_second() <= *second {
             // The page ended before the cursor's own row was passed: the rest of the overlap is read later.
-            let from = page.range.first_second().min(*second);
-            sweep.pending = merged(sweep.pending, Some((from, *second)));
+            self.owed.add(page.range.first_second().min(*second), *second, self.window.unknown());
         }
         let known = self.window.knows(*second) && self.is_less_than_half(self.window.count_at(*second));
         if id.is_empty() || (known && !page.new.is_empty() && moved) { Range::from(*second, sweep.hi) } else { Range::rest_of(*second, id) }
@@ -260,8 +280,8 @@ fn hidden_passed<R>(sweep: &mut Sweep<R>, page: &Page<R>, total: Option<u64>, do
     hidden
 }
 
-/// A smaller range from the same position on, for one whose first page is hidden whole.
-fn narrower(range: &Range, hi: Option<i64>, limit: u32) -> Result<(Range, bool), Error> {
+/// The first half of a range, or its first second row by row.
+fn halved(range: &Range, hi: Option<i64>, limit: u32) -> Result<(Range, bool), Error> {
     let first = range.first_second();
     match range {
         Range::Seconds { to, .. } => {

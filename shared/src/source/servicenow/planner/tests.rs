@@ -91,6 +91,7 @@ struct Poller {
     settings: Settings,
     page_size: u32,
     start: Start,
+    window: Window,
     delivered: Vec<Head>,
     hidden: u64,
     suppressed: u64,
@@ -100,7 +101,7 @@ impl Poller {
     fn new(overlap: i64, page_size: u32) -> Self {
         let start = Start {
             cursor: At { second: 0, id: String::new() },
-            window: Window::complete_from(0),
+            kept: Kept::Fresh,
             phase: Phase::Backfill,
             swept_to: None,
             difference_ms: None,
@@ -108,13 +109,22 @@ impl Poller {
             page_size,
             max_rows: None,
         };
-        Self { settings: settings(overlap), page_size, start, delivered: Vec::new(), hidden: 0, suppressed: 0 }
+        Self {
+            settings: settings(overlap),
+            page_size,
+            start,
+            window: Window::complete_from(0),
+            delivered: Vec::new(),
+            hidden: 0,
+            suppressed: 0,
+        }
     }
 
     /// One invocation: until caught up, or for `pages` pages. Everything delivered is acknowledged and committed.
     fn invoke(&mut self, instance: &mut Instance, pages: Option<usize>) -> bool {
         let start = Start { page_size: self.page_size, ..self.start.clone() };
         let mut planner: Planner<()> = Planner::new(self.settings.clone(), start);
+        self.window = planner.window().clone();
         let mut left = pages.unwrap_or(usize::MAX);
         let mut rows = 0;
         for turn in 0.. {
@@ -143,7 +153,8 @@ impl Poller {
         let start = &mut self.start;
         assert!(delivery.cursor.second >= start.cursor.second, "the cursor moved back");
         start.cursor = delivery.cursor.clone();
-        start.window.apply(&delivery.window);
+        self.window.apply(&delivery.window);
+        start.kept = Kept::Whole(self.window.clone());
         start.phase = delivery.phase;
         start.swept_to = delivery.swept_to.or(start.swept_to);
         start.difference_ms = difference_ms;
@@ -151,9 +162,7 @@ impl Poller {
     }
 
     fn lose_window(&mut self) {
-        let second = self.start.cursor.second;
-        self.start.window = Window::lost(second - self.settings.overlap, second);
-        self.start.notes.remove("reread");
+        self.start.kept = Kept::Lost;
     }
 }
 
@@ -327,7 +336,7 @@ fn after_a_lost_window_the_overlap_is_delivered_once_more_and_then_never_again()
             poller.invoke(&mut instance, None);
         }
         assert_eq!(poller.delivered.len(), 2 * count as usize, "page size {page_size}");
-        assert_eq!(poller.start.window.unknown_through(), None);
+        assert_eq!(poller.window.unknown(), None);
     }
 }
 

@@ -83,3 +83,52 @@ fn the_cursor_stays_while_its_own_second_is_stepped_over_again() {
         before = now;
     }
 }
+
+#[test]
+fn rows_behind_hidden_ones_are_delivered_once_though_the_window_keeps_none_of_them() {
+    // The first row of the second is hidden, so that the others are reached by halving the ids.
+    for window_limit in [0, 1, 3] {
+        for page_size in 1..=4 {
+            for counts in [true, false] {
+                let mut instance = Instance::new((0..12).map(|n| row(100 + n as i64 / 6, n)));
+                instance.counts = counts;
+                let first = instance.rows.keys().next().cloned().expect("rows");
+                instance.rows.get_mut(&first).expect("there").hidden = true;
+                let mut poller = Poller::new(2, page_size);
+                poller.settings.window_limit = window_limit;
+                for _ in 0..20 {
+                    instance.now += 5;
+                    poller.invoke(&mut instance, None);
+                }
+                assert_eq!(poller.delivered, instance.visible(), "window {window_limit}, page size {page_size}, counts {counts}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_late_row_that_waits_for_its_turn_is_found_after_a_death_and_what_is_known_is_not_sent_again() {
+    let mut instance = Instance::new((10..50).map(|n| row(100 + n as i64 / 10, n)));
+    let mut poller = Poller::new(3, 10);
+    poller.invoke(&mut instance, None);
+    let (stored, of) = (poller.window.clone(), position::written(&poller.start.cursor));
+    // It waits behind rows that lie far ahead; the process dies after it has committed some of those.
+    let late = row(102, 1);
+    instance.rows.insert(late.id.clone(), late.clone());
+    for n in 100..200 {
+        let ahead = row(200 + n as i64, n);
+        instance.rows.insert(ahead.id.clone(), ahead);
+    }
+    poller.invoke(&mut instance, Some(4));
+    let second = poller.start.cursor.second;
+    poller.start.kept = Kept::Older(stored, of);
+    for _ in 0..100 {
+        instance.now += 5;
+        poller.invoke(&mut instance, None);
+    }
+    assert!(poller.delivered.contains(&head(&late)));
+    let unknown = |row: &&Stored| (second - 3..=second).contains(&row.second) || row.second == 104;
+    let bound = instance.rows.values().filter(unknown).count();
+    let duplicates = poller.delivered.len() - instance.visible().len();
+    assert!(duplicates > 0 && duplicates <= bound, "{duplicates} duplicates, at most {bound}");
+}
