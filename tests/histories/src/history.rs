@@ -232,8 +232,8 @@ fn sink_fault() -> impl Strategy<Value = SinkFault> {
 }
 
 fn http_fault() -> impl Strategy<Value = HttpFault> {
-    // Not `EmptyRows`: rows that are blank in one answer only are hidden rows that become visible after the cursor has passed
-    // them, which is among the documented limits and would have to be followed by the oracle.
+    // Not `EmptyRows`: rows that are blank in one answer and not in the next are rows that become visible after the cursor has
+    // passed them. That is among the documented limits (docs/semantics.md, what leaves no trace), and is not made here.
     use HttpFault::*;
     let status = prop_oneof![Just(500_u16), Just(503), Just(429), Just(403), Just(401), Just(404)].prop_map(Status);
     prop_oneof![
@@ -308,9 +308,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn setup() -> impl Strategy<Value = Setup> {
     let batch = prop_oneof![4 => 1_u32..4, 4 => 4_u32..9, 2 => 9_u32..25];
-    // OPEN: a window of 0 is left out. One of 3,000 histories with it delivered a row twice without a fault (an instance without
-    // counts whose clock went back an hour, seed 1796021084002186), and twenty replays of it did not.
-    let window = prop_oneof![5 => Just(50_000_usize), 1 => 1_usize..25];
+    let window = prop_oneof![10 => Just(50_000_usize), 1 => Just(0_usize), 2 => 1_usize..25];
     let store = prop_oneof![7 => Just(StoreKind::Memory), 1 => Just(StoreKind::Sqlite)];
     let lease = prop_oneof![3 => Just(LeaseKind::Until), 1 => Just(LeaseKind::Renewed)];
     let ahead = prop_oneof![3 => Just(0_i64), 2 => -100_i64..100];

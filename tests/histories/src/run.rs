@@ -15,7 +15,7 @@ use tablesweep::cursor::sqlite::SqliteStore;
 use tablesweep::cursor::{CursorStore, Item};
 use tablesweep::host::Host;
 use tablesweep::operate::{Operator, Order, Place, Rewinding, read_position};
-use tablesweep::sweep::{Outcome, forget_window};
+use tablesweep::sweep::{Outcome, WindowCache, forget_window};
 use tablesweep_testbed::table_api::{Command, TableApi};
 
 use crate::bed::words;
@@ -75,6 +75,7 @@ pub(crate) struct Life<'a> {
     pub(crate) sink: Arc<Collector>,
     /// What a warm process keeps; gone when it ends.
     assembly: Option<Assembly>,
+    windows: Arc<WindowCache>,
     pub(crate) reported: Reported,
     /// No clock has been set so far.
     pub(crate) steady: bool,
@@ -82,6 +83,8 @@ pub(crate) struct Life<'a> {
     pub(crate) faults: u64,
     pub(crate) lost_windows: u64,
     pub(crate) rewound: u64,
+    /// Rows of seconds that were owed when a window was lost.
+    pub(crate) owed_again: u64,
     pub(crate) tally: Tally,
 }
 
@@ -112,11 +115,13 @@ impl<'a> Life<'a> {
             seen: Arc::default(),
             sink: Arc::default(),
             assembly: None,
+            windows: Arc::default(),
             reported: Reported::default(),
             steady: true,
             faults: 0,
             lost_windows: 0,
             rewound: 0,
+            owed_again: 0,
             tally: Tally::default(),
             setup,
         };
@@ -214,7 +219,7 @@ impl<'a> Life<'a> {
             }
             Step::Rewind { back } => self.rewind(i64::from(*back)).await?,
             Step::LoseWindow => self.lose_window().await?,
-            Step::Restart => self.assembly = None,
+            Step::Restart => (self.assembly, self.windows) = (None, Arc::default()),
         }
         Ok(())
     }
@@ -243,19 +248,25 @@ impl<'a> Life<'a> {
     }
 
     async fn lose_window(&mut self) -> Result<(), String> {
-        let Some(item) = self.item().await?.filter(|_| !self.owes_late_rows()) else { return Ok(()) };
+        let Some(item) = self.item().await? else { return Ok(()) };
         if self.store.list_blobs("snow#window").await.map_err(words)?.is_empty() {
             return Ok(());
         }
         forget_window(&*self.store, &item.identity.key()).await.map_err(words)?;
         self.lost_windows += 1;
+        self.owed_again += self.rows_owed().await?;
         self.tally.add("windows lost", 1);
         Ok(())
     }
 
-    /// Whether a row that came late has not been delivered yet.
-    pub(crate) fn owes_late_rows(&self) -> bool {
-        self.missing().iter().any(|(_, second, _)| !self.world.is_beyond_the_cursor(*second))
+    /// The rows of the seconds that the cursor says are still to be read again.
+    pub(crate) async fn rows_owed(&self) -> Result<u64, String> {
+        let Some(item) = self.item().await? else { return Ok(0) };
+        let notes = ["overdue", "again"].iter().filter_map(|name| item.progress.notes.get(*name));
+        let spans = notes.flat_map(|text| text.split(','));
+        let spans: Vec<(i64, i64)> =
+            spans.filter_map(|text| text.split_once('|')).filter_map(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?))).collect();
+        Ok(self.world.rows_in(|second| spans.iter().any(|(from, to)| (*from..=*to).contains(&second))))
     }
 
     /// Time passes until a lease that a killed process left is over.

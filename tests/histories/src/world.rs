@@ -40,6 +40,8 @@ pub(crate) struct World {
     ever: BTreeSet<Version>,
     /// The most rows that any span of the overlap's length ever had.
     pub(crate) widest: u64,
+    /// The most rows that any second ever had.
+    pub(crate) fullest: u64,
 }
 
 impl World {
@@ -56,6 +58,7 @@ impl World {
             made: 0,
             ever: BTreeSet::new(),
             widest: 0,
+            fullest: 0,
         }
     }
 
@@ -148,6 +151,12 @@ impl World {
     fn measure(&mut self) {
         let ends = self.rows.values().map(|row| row.second);
         let count = |end: i64| self.rows.values().filter(|row| (end - self.overlap..=end).contains(&row.second)).count() as u64;
-        self.widest = self.widest.max(ends.map(count).max().unwrap_or(0));
+        self.widest = self.widest.max(ends.clone().map(count).max().unwrap_or(0));
+        self.fullest = self.fullest.max(ends.map(|end| self.rows_in(|second| second == end)).max().unwrap_or(0));
+    }
+
+    /// How many rows lie in seconds that are `among` them.
+    pub(crate) fn rows_in(&self, among: impl Fn(i64) -> bool) -> u64 {
+        self.rows.values().filter(|row| among(row.second)).count() as u64
     }
 }

@@ -11,6 +11,21 @@ pub mod cursor {
     pub use model::*;
     pub use protocol::*;
 
+    /// What must hold for a blob to be written.
+    #[derive(Debug, Clone, Copy)]
+    pub enum Expect {
+        /// There is none of a higher revision.
+        UpTo(u64),
+    }
+
+    impl Expect {
+        /// Whether it holds for a blob of `revision`.
+        pub fn holds(self, revision: Option<u64>) -> bool {
+            let Expect::UpTo(most) = self;
+            revision.is_none_or(|revision| revision <= most)
+        }
+    }
+
     /// Why a store could not answer.
     #[derive(Debug, thiserror::Error)]
     pub enum StoreError {
@@ -50,13 +65,17 @@ pub mod sink {
 pub mod sweep {
     mod fold;
     mod hand;
+    mod kept;
     mod lease;
+    mod owed;
     mod pipeline;
     mod window;
 
     pub use fold::*;
     pub use hand::*;
+    pub use kept::Kept;
     pub use lease::*;
+    pub use owed::*;
     pub use pipeline::*;
     pub use window::*;
 }

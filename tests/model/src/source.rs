@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use tablesweep::cursor::{Phase, Position, Progress};
 use tablesweep::source::Checkpoint;
-use tablesweep::sweep::{Version, Window, WindowChange};
+use tablesweep::sweep::{Kept, Owed, Stretch, Version, Window, WindowChange};
 
 /// The version of a row that is in the table now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,15 +61,6 @@ impl At {
     pub fn read(position: &Position) -> Option<Self> {
         Some(Self { second: position.get("timestamp")?.parse().ok()?, id: position.get("sys_id")?.parse().ok()? })
     }
-
-    fn note(self) -> String {
-        format!("{}|{}", self.second, self.id)
-    }
-
-    fn from_note(text: &str) -> Option<Self> {
-        let (second, id) = text.split_once('|')?;
-        Some(Self { second: second.parse().ok()?, id: id.parse().ok()? })
-    }
 }
 
 /// How the table is paged.
@@ -103,15 +94,8 @@ pub struct Session {
     /// The last position that was read.
     pub cursor: At,
     window: Window,
-    reread: Option<At>,
-    overdue: Option<(i64, i64)>,
-    sweep: Option<Sweep>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Sweep {
-    pending: Option<(i64, i64)>,
-    ask: Ask,
+    owed: Owed,
+    ask: Option<Ask>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,17 +110,18 @@ enum Ask {
 
 impl Session {
     /// Goes on where `progress` stands.
-    pub fn open(progress: &Progress, window: Option<Window>, lost: bool, paging: Paging) -> Self {
+    pub fn open(progress: &Progress, kept: Kept, paging: Paging) -> Self {
         let cursor = progress.cursor.as_ref().and_then(At::read).unwrap_or(At { second: 0, id: 0 });
-        let note = |name: &str| progress.notes.get(name);
-        let window = match window {
-            Some(window) => window,
-            None if lost => Window::lost(cursor.second - paging.overlap, cursor.second),
-            None => Window::complete_from(cursor.second),
+        let mut owed = Owed::from_notes(&progress.notes, cursor.second);
+        let overlap_from = cursor.second - paging.overlap;
+        let window = match kept {
+            Kept::Fresh => return Self { cursor, window: Window::complete_from(cursor.second), owed, ask: None },
+            Kept::Whole(window) => return Self { cursor, window, owed, ask: None },
+            Kept::Older(window, of) => window.ignorant_of(At::read(&of).map_or(0, |at| at.second), cursor.second),
+            Kept::Lost => Window::lost(owed.from().map_or(overlap_from, |from| from.min(overlap_from)), cursor.second),
         };
-        let overdue = note("overdue").and_then(|text| At::from_overdue(text));
-        let reread = note("reread").filter(|_| !lost).and_then(|text| At::from_note(text));
-        Self { cursor, window, reread, overdue, sweep: None }
+        owed.restart(overlap_from);
+        Self { cursor, window, owed, ask: None }
     }
 
     /// The window as the session begins with it.
@@ -147,7 +132,7 @@ impl Session {
     /// Up to where the session has read, rows that are not there yet included: a second that was read to its end is done
     /// with, and a row that appears in it later is found by the overlap only.
     pub fn read_to(&self) -> At {
-        match self.sweep.as_ref().map(|sweep| sweep.ask) {
+        match self.ask {
             Some(Ask::From(second)) if second > self.cursor.second => At { second: second - 1, id: u8::MAX },
             _ => self.cursor,
         }
@@ -155,7 +140,7 @@ impl Session {
 
     /// Whether the next sweep has to read again what this one did not.
     pub fn owes(&self) -> bool {
-        self.reread.is_some() || self.window.unknown_through().is_some()
+        self.owed.is_round_under_way() || self.window.unknown().is_some()
     }
 
     /// The next page; `None` if request after request brought neither a new row nor another position.
@@ -165,36 +150,39 @@ impl Session {
 
     /// One request; `None` if its answer makes no page.
     fn ask(&mut self, table: &[Row], paging: Paging) -> Option<Page> {
-        let mut sweep = self.sweep.take().unwrap_or_else(|| self.begin(paging));
-        match sweep.ask {
+        let ask = self.ask.take().unwrap_or_else(|| self.begin(paging));
+        match ask {
             Ask::Again { from, to } => Some(self.read_again(table, from, to, paging)),
             Ask::From(second) => {
                 let range: Vec<Row> = table.iter().copied().filter(|row| row.second >= second).collect();
-                self.forward(&mut sweep, &range, paging)
+                self.forward(ask, &range, paging)
             }
             Ask::Rest(at) => {
                 let range: Vec<Row> = table.iter().copied().filter(|row| row.second == at.second && row.id > at.id).collect();
-                self.forward(&mut sweep, &range, paging)
+                self.forward(ask, &range, paging)
             }
         }
     }
 
-    fn begin(&mut self, paging: Paging) -> Sweep {
+    fn begin(&mut self, paging: Paging) -> Ask {
         let At { second, id } = self.cursor;
         let half = |rows: usize| rows * 2 < paging.page;
         let from = (second - paging.overlap).max(self.window.from());
         let knows = self.window.knows(second);
-        let (ask, pending) = if knows && self.window.unknown_through().is_none() && half(self.window.count_from(from)) {
+        let (ask, owed) = if knows && self.window.unknown().is_none() && half(self.window.count_from(from)) {
             (Ask::From(from), None)
         } else if id == 0 || (knows && half(self.window.count_at(second))) {
             (Ask::From(second), Some((from, second - 1)))
         } else {
             (Ask::Rest(self.cursor), Some((from, second)))
         };
-        Sweep { pending: merged(pending.filter(|(from, to)| from <= to), self.overdue.take()), ask }
+        if let Some((from, to)) = owed {
+            self.owed.add(from, to, self.window.unknown());
+        }
+        ask
     }
 
-    fn forward(&mut self, sweep: &mut Sweep, range: &[Row], paging: Paging) -> Option<Page> {
+    fn forward(&mut self, ask: Ask, range: &[Row], paging: Paging) -> Option<Page> {
         let rows = &range[..range.len().min(paging.page)];
         let is_last = rows.len() == range.len();
         let new: Vec<Row> = rows.iter().copied().filter(|row| !self.window.contains(row.second, &row.hash())).collect();
@@ -202,22 +190,22 @@ impl Session {
         if let Some(last) = rows.last() {
             let passed_own = rows.iter().any(|row| row.at() == before);
             let beyond = last.second > before.second || (last.second == before.second && (before.id == 0 || passed_own));
-            if matches!(sweep.ask, Ask::Rest(_)) || beyond {
+            if matches!(ask, Ask::Rest(_)) || beyond {
                 self.cursor = last.at();
             }
         }
         let moved = before != self.cursor;
-        let change = self.delivered(&new, sweep.pending, paging);
-        let next = match sweep.ask {
+        let change = self.delivered(&new, paging);
+        let next = match ask {
             Ask::Rest(at) if is_last => Some(Ask::From(at.second + 1)),
             Ask::Rest(_) => Some(Ask::Rest(self.cursor)),
             Ask::From(_) | Ask::Again { .. } if is_last => None,
-            Ask::From(second) => Some(self.after_seconds(sweep, second, moved, !new.is_empty(), paging)),
+            Ask::From(second) => Some(self.after_seconds(second, moved, !new.is_empty(), paging)),
             Ask::Again { .. } => None,
         };
-        match next.or_else(|| self.overlap(sweep)) {
+        match next.or_else(|| self.overlap()) {
             Some(ask) => {
-                self.sweep = Some(Sweep { ask, ..sweep.clone() });
+                self.ask = Some(ask);
                 (moved || !new.is_empty()).then(|| self.page(new, change, false))
             }
             None => {
@@ -227,64 +215,63 @@ impl Session {
         }
     }
 
-    fn after_seconds(&self, sweep: &mut Sweep, first: i64, moved: bool, new: bool, paging: Paging) -> Ask {
+    fn after_seconds(&mut self, first: i64, moved: bool, new: bool, paging: Paging) -> Ask {
         let At { second, id } = self.cursor;
         if !moved && first <= second {
-            sweep.pending = merged(sweep.pending, Some((first, second)));
+            self.owed.add(first, second, self.window.unknown());
         }
         let known = self.window.knows(second) && self.window.count_at(second) * 2 < paging.page;
         if id == 0 || (known && new && moved) { Ask::From(second) } else { Ask::Rest(self.cursor) }
     }
 
     /// The re-read that this sweep still has to do.
-    fn overlap(&mut self, sweep: &mut Sweep) -> Option<Ask> {
-        let (from, to) = sweep.pending.take()?;
-        let from = from.max(self.window.from());
-        if from > to {
-            self.reread = None;
-            return None;
-        }
-        sweep.pending = Some((from, to));
-        let from = self.reread.filter(|at| (from..=to).contains(&at.second)).unwrap_or(At { second: from, id: 0 });
-        Some(Ask::Again { from, to })
+    fn overlap(&mut self) -> Option<Ask> {
+        self.owed.forget_before(self.window.from());
+        let Stretch { from, after, to } = self.owed.next()?;
+        Some(Ask::Again { from: At { second: from, id: after.parse().unwrap_or(0) }, to })
     }
 
     fn read_again(&mut self, table: &[Row], from: At, to: i64, paging: Paging) -> Page {
         let range: Vec<Row> = table.iter().copied().filter(|row| row.at() > from && row.second <= to).collect();
         let rows = &range[..range.len().min(paging.page)];
-        self.reread = if rows.len() == range.len() { None } else { rows.last().map(|row| row.at()) };
+        let refilled = match rows.last().filter(|_| rows.len() < range.len()) {
+            None => self.owed.read_through(to),
+            Some(last) => {
+                self.owed.read_to(last.second, &last.id.to_string());
+                false
+            }
+        };
         let new: Vec<Row> = rows.iter().copied().filter(|row| !self.window.contains(row.second, &row.hash())).collect();
         let delivered = new.iter().map(|row| (row.second, row.hash())).collect();
-        let change = WindowChange { delivered, refilled: self.reread.is_none(), limit: paging.window, forget_before: None };
+        let change = WindowChange { delivered, refilled, limit: paging.window, forget_before: None };
         self.window.apply(&change);
         let change = self.settle(change, paging);
         self.page(new, change, true)
     }
 
-    fn delivered(&mut self, rows: &[Row], pending: Option<(i64, i64)>, paging: Paging) -> WindowChange {
-        let overlap = self.cursor.second - paging.overlap;
-        let keep = pending.map_or(overlap, |(from, _)| from.min(overlap));
+    fn delivered(&mut self, rows: &[Row], paging: Paging) -> WindowChange {
+        let keep = self.keep_from(paging);
         let delivered = rows.iter().filter(|row| row.second >= keep).map(|row| (row.second, row.hash())).collect();
         let change = WindowChange { delivered, forget_before: Some(keep), limit: paging.window, refilled: false };
         self.window.apply(&change);
         change
     }
 
-    /// At the end of a sweep only the overlap before the cursor is kept.
+    fn keep_from(&self, paging: Paging) -> i64 {
+        let overlap_from = self.cursor.second - paging.overlap;
+        self.owed.from().map_or(overlap_from, |owed| owed.min(overlap_from))
+    }
+
+    /// At the end of a sweep only the overlap before the cursor is kept, and what is still owed.
     fn settle(&mut self, mut change: WindowChange, paging: Paging) -> WindowChange {
-        change.forget_before = Some(self.cursor.second - paging.overlap);
+        change.forget_before = Some(self.keep_from(paging));
         self.window.apply(&change);
         change
     }
 
     fn page(&self, rows: Vec<Row>, window: WindowChange, last: bool) -> Page {
         let mut notes = BTreeMap::new();
-        if let Some(at) = self.reread {
-            notes.insert("reread".to_owned(), at.note());
-        }
-        if let Some((from, to)) = self.sweep.as_ref().and_then(|sweep| sweep.pending) {
-            notes.insert("overdue".to_owned(), format!("{from}|{to}"));
-        }
+        self.owed.note(&mut notes);
         let checkpoint = Checkpoint {
             cursor: Some(self.cursor.position()),
             window,
@@ -295,19 +282,5 @@ impl Session {
             notes,
         };
         Page { rows, checkpoint, last }
-    }
-}
-
-impl At {
-    fn from_overdue(text: &str) -> Option<(i64, i64)> {
-        let (from, to) = text.split_once('|')?;
-        Some((from.parse().ok()?, to.parse().ok()?))
-    }
-}
-
-fn merged(a: Option<(i64, i64)>, b: Option<(i64, i64)>) -> Option<(i64, i64)> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-        (one, other) => one.or(other),
     }
 }

@@ -6,11 +6,9 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use tablesweep::cursor::{Change, Item, Standing, StoredWindow, Write};
+use tablesweep::cursor::{Change, Item, Progress, Standing, StoredWindow, Write};
 use tablesweep::sink::Delivered;
-use tablesweep::sweep::{Fold, Hand, Held, LeasePlan, Place, Reading, Step, Window, Wish};
+use tablesweep::sweep::{Beside, Fold, Hand, Held, Kept, LeasePlan, Reading, Saying, Step, Wish};
 
 use super::scenario::{Scenario, TICK_MS};
 use super::source::{At, Page, Row, Session};
@@ -82,13 +80,13 @@ pub struct Sent {
     pub in_hand: bool,
 }
 
-/// A window as a sweep found it.
-#[derive(Debug)]
-pub struct Loaded {
-    /// The window, if one is stored that belongs to the cursor.
-    pub window: Option<Window>,
-    /// One is stored, and it does not.
-    pub lost: bool,
+/// A window that is being written beside the item, and the write that follows it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Storing {
+    /// The window.
+    pub beside: Beside,
+    progress: Progress,
+    purpose: Purpose,
 }
 
 /// A sweep under way.
@@ -113,8 +111,10 @@ pub struct Sweep {
     pending_commit: Option<Vec<Step>>,
     /// What is with the store.
     pub writing: Option<Writing>,
-    /// A window is being written beside the item.
-    pub storing: bool,
+    /// A window that is being written beside the item.
+    pub storing: Option<Storing>,
+    /// Where the window of the write under way was to lie.
+    said: StoredWindow,
     /// The writes that it has begun.
     pub writes: u8,
     renew_at: i64,
@@ -128,14 +128,14 @@ pub struct Sweep {
 
 impl Sweep {
     /// The sweep that an acquire brought.
-    pub fn begin(acquiring: &Acquiring, item: Item, held: Held, loaded: Loaded, scenario: &Scenario) -> Self {
-        let Loaded { window, lost } = loaded;
-        let session = Session::open(&item.progress, window, lost, scenario.paging);
+    pub fn begin(acquiring: &Acquiring, item: Item, held: Held, kept: Kept, scenario: &Scenario) -> Self {
+        let is_news = matches!(kept, Kept::Older(..) | Kept::Lost);
+        let session = Session::open(&item.progress, kept, scenario.paging);
         Self {
             began: acquiring.began,
             owner: acquiring.owner.clone(),
             held,
-            fold: Fold::new(item.progress.clone(), Some(session.window().clone()), lost),
+            fold: Fold::new(item.progress.clone(), Some(session.window().clone()), is_news),
             item,
             hand: Hand::default(),
             session: Some(session),
@@ -144,7 +144,8 @@ impl Sweep {
             sent: Vec::new(),
             pending_commit: None,
             writing: None,
-            storing: false,
+            storing: None,
+            said: StoredWindow::None,
             writes: 0,
             renew_at: acquiring.began + 1,
             stopped: false,
@@ -201,14 +202,13 @@ impl Sweep {
             }
         }
         if self.writing.is_none()
+            && self.storing.is_none()
             && let Some(steps) = self.pending_commit.take()
         {
             self.fold.take_in(&steps, now * TICK_MS);
-            let window = self.fold.place_underway(&self.item, scenario.small_item());
-            let progress = self.fold.with_window(window);
-            self.write(Purpose::Commit, Change::Commit(self.held.hold(), progress));
+            self.say(Purpose::Commit, scenario);
         }
-        let idle = self.writing.is_none() && !self.storing && self.sent.is_empty();
+        let idle = self.writing.is_none() && self.storing.is_none() && self.sent.is_empty();
         if idle && self.hand.is_done() && !self.ended {
             self.finish(now, scenario);
         }
@@ -243,7 +243,15 @@ impl Sweep {
         let Some(page) = answered.or_else(|| self.ask(table, scenario)) else {
             return false;
         };
-        let step = Step { checkpoint: page.checkpoint.clone(), suppressed: 0, hidden: 0, late: 0, skipped: 0, page: self.hand.next_page() };
+        let step = Step {
+            checkpoint: page.checkpoint.clone(),
+            suppressed: 0,
+            hidden: 0,
+            late: 0,
+            skipped: 0,
+            page: self.hand.next_page(),
+            ends: page.last,
+        };
         let last = page.last;
         self.hand.fetched(step, page, last);
         true
@@ -291,12 +299,20 @@ impl Sweep {
 
     /// Whether the lease is to be renewed now.
     pub fn must_renew(&self, now: i64, scenario: &Scenario) -> bool {
-        scenario.lease(self.began).renew_every().is_some() && self.writing.is_none() && now >= self.renew_at && self.is_driving()
+        scenario.lease(self.began).renew_every().is_some()
+            && self.writing.is_none()
+            && self.storing.is_none()
+            && now >= self.renew_at
+            && self.is_driving()
     }
 
     /// Whether the sweep has not come to its last write.
     fn is_driving(&self) -> bool {
-        !self.ended && !self.storing
+        !self.ended && !self.is_releasing()
+    }
+
+    fn is_releasing(&self) -> bool {
+        self.storing.as_ref().is_some_and(|storing| storing.purpose == Purpose::Release)
     }
 
     /// Asks for a longer lease.
@@ -313,6 +329,9 @@ impl Sweep {
         };
         self.held.wrote(item);
         self.item = item.clone();
+        if writing.purpose != Purpose::Renew {
+            self.fold.said(&self.said, item);
+        }
         match writing.purpose {
             Purpose::Commit => self.hand.committed(),
             Purpose::Renew => {}
@@ -340,31 +359,39 @@ impl Sweep {
             self.ended = true;
             return;
         }
-        match self.fold.place_at_rest(&self.item, scenario.small_item()) {
-            Place::Beside(_) => self.storing = true,
-            Place::Item(window) => self.release(window),
+        self.say(Purpose::Release, scenario);
+    }
+
+    /// Writes the progress, and before it the window, if that is to lie beside the item.
+    fn say(&mut self, purpose: Purpose, scenario: &Scenario) {
+        let Saying { progress, beside } = self.fold.saying(&self.item, scenario.small_item(), purpose == Purpose::Release);
+        self.said = progress.window.clone();
+        match beside {
+            Some(beside) => self.storing = Some(Storing { beside, progress, purpose }),
+            None => self.write_progress(purpose, progress),
         }
     }
 
     /// The window lies beside the item now, or could not be put there.
-    pub fn stored(&mut self, stored: bool, scenario: &Scenario) -> Option<(At, Window)> {
-        self.storing = false;
-        let Place::Beside(window) = self.fold.place_at_rest(&self.item, scenario.small_item()) else { return None };
-        let window = window.clone();
-        let cursor = self.fold.progress().cursor.as_ref().and_then(At::read)?;
-        self.release(StoredWindow::Beside(u32::from(stored)));
-        Some((cursor, window))
+    pub fn stored(&mut self, stored: bool) {
+        let Some(Storing { beside, mut progress, purpose }) = self.storing.take() else { return };
+        if !stored {
+            progress.window = beside.otherwise;
+        }
+        self.write_progress(purpose, progress);
     }
 
-    fn release(&mut self, window: StoredWindow) {
-        let progress = self.fold.with_window(window);
-        self.write(Purpose::Release, Change::Release(self.held.hold(), progress, Standing::Active));
+    fn write_progress(&mut self, purpose: Purpose, progress: Progress) {
+        let hold = self.held.hold();
+        let change =
+            if purpose == Purpose::Release { Change::Release(hold, progress, Standing::Active) } else { Change::Commit(hold, progress) };
+        self.write(purpose, change);
     }
-}
 
-/// A window that lies in the item.
-pub fn from_inline(text: &str) -> Option<Window> {
-    Window::decode(&STANDARD.decode(text).ok()?)
+    /// The revision that it knows.
+    pub fn revision(&self) -> u64 {
+        self.held.hold().revision
+    }
 }
 
 impl Scenario {

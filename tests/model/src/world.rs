@@ -4,13 +4,13 @@ mod choice;
 
 pub use choice::Action;
 
-use tablesweep::cursor::{Acquire, Change, Identity, Item, Refusal, Rewind, StoredWindow, Write, apply};
-use tablesweep::sweep::{Held, Window};
+use tablesweep::cursor::{Acquire, Change, Expect, Identity, Item, Refusal, Rewind, StoredWindow, Write, apply};
+use tablesweep::sweep::{Held, Kept};
 
 use super::ghost::{Ghost, Promise};
 use super::scenario::{Happening, Scenario, TICK_MS};
 use super::source::{At, Row};
-use super::worker::{Acquiring, Doing, Loaded, Sweep, Worker, from_inline};
+use super::worker::{Acquiring, Doing, Sweep, Worker};
 
 /// One moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,8 +19,8 @@ pub struct World {
     pub now: i64,
     /// The cursor item.
     pub item: Option<Item>,
-    /// The window beside the item, and the cursor that it belongs to.
-    beside: Option<(At, Window)>,
+    /// The windows beside the item, with the revisions that they were written under.
+    slots: [Option<(u64, Vec<u8>)>; 2],
     /// The rows, in order.
     pub table: Vec<Row>,
     happened: usize,
@@ -60,7 +60,7 @@ impl World {
         Self {
             now: 0,
             item: None,
-            beside: None,
+            slots: [None, None],
             table,
             happened: 0,
             workers: [Worker::default(), Worker::default()],
@@ -254,25 +254,38 @@ impl World {
     }
 
     fn begun(&mut self, acquiring: &Acquiring, item: Item, held: Held, scenario: &Scenario) -> Doing {
-        let cursor = cursor_of(&item);
-        let (window, lost) = match &item.progress.window {
-            StoredWindow::None => (None, false),
-            StoredWindow::Inline(text) => {
-                let window = from_inline(text);
-                let lost = window.is_none();
-                (window, lost)
+        let kept = self.kept(&item);
+        if let Some(cursor) = cursor_of(&item) {
+            let overlap = (cursor.second - scenario.paging.overlap)..=cursor.second;
+            // The bound of docs/semantics.md: the overlap, and the second of the window that is found, or all that is owed.
+            let covers = |second: i64| match &kept {
+                Kept::Fresh | Kept::Whole(_) => false,
+                Kept::Older(_, of) => overlap.contains(&second) || At::read(of).is_some_and(|at| at.second == second),
+                Kept::Lost => overlap.contains(&second) || is_owed(&item, second),
+            };
+            if kept == Kept::Lost && matches!(item.progress.window, StoredWindow::Slot(_)) {
+                // The item names a place, and somebody else has been there.
+                self.ghost.breaks(Promise::WindowKept);
             }
-            StoredWindow::Beside(parts) => {
-                let found = self.beside.as_ref().filter(|(at, _)| *parts > 0 && Some(*at) == cursor).map(|(_, window)| window.clone());
-                let lost = found.is_none();
-                (found, lost)
+            if matches!(kept, Kept::Older(..) | Kept::Lost) {
+                self.ghost.window_lost(self.table.iter().filter(|row| covers(row.second)).count());
             }
-        };
-        if lost && let Some(cursor) = cursor {
-            let covered = (cursor.second - scenario.paging.overlap)..=cursor.second;
-            self.ghost.window_lost(self.table.iter().filter(|row| covered.contains(&row.second)).count());
         }
-        Doing::Sweeping(Box::new(Sweep::begin(acquiring, item, held, Loaded { window, lost }, scenario)))
+        Doing::Sweeping(Box::new(Sweep::begin(acquiring, item, held, kept, scenario)))
+    }
+
+    /// What the item and its slots say of what was delivered.
+    fn kept(&self, item: &Item) -> Kept {
+        if let Some(kept) = Kept::in_item(&item.progress.window) {
+            return kept;
+        }
+        match &item.progress.window {
+            StoredWindow::Slot(slot) => match &self.slots[usize::from(slot.number)] {
+                Some((_, bytes)) => Kept::in_slot(slot, bytes, item.progress.cursor.as_ref()),
+                None => Kept::Lost,
+            },
+            _ => Kept::Lost,
+        }
     }
 
     fn out_of_reach(&mut self, index: usize, scenario: &Scenario) {
@@ -324,26 +337,20 @@ impl World {
         self.ghost.landed(&rows, in_hand);
     }
 
-    fn window_stored(&mut self, index: usize, stored: bool, scenario: &Scenario) {
-        if !stored {
+    fn window_stored(&mut self, index: usize, answers: bool, scenario: &Scenario) {
+        if !answers {
             self.spent.store += 1;
             self.ghost.fault(0);
         }
-        if !self.holds(index) {
-            // It displaces the holder's window: a second loss by one freeze, see docs/model.md.
-            self.ghost.fault(0);
+        let Doing::Sweeping(sweep) = &self.workers[index].doing else { return };
+        let Some(storing) = &sweep.storing else { return };
+        let slot = &mut self.slots[usize::from(storing.beside.slot.number)];
+        let revision = sweep.revision();
+        let stored = answers && Expect::UpTo(revision).holds(slot.as_ref().map(|(revision, _)| *revision));
+        if stored {
+            *slot = Some((revision, storing.beside.bytes.clone()));
         }
-        let mut window = None;
-        self.turn(index, scenario, |sweep| window = sweep.stored(stored, scenario));
-        if stored && window.is_some() {
-            self.beside = window;
-        }
-    }
-
-    /// Whether the item names this worker's sweep as the holder.
-    fn holds(&self, index: usize) -> bool {
-        let Doing::Sweeping(sweep) = &self.workers[index].doing else { return false };
-        self.item.as_ref().and_then(|item| item.lease.as_ref()).is_some_and(|lease| lease.owner == sweep.owner)
+        self.turn(index, scenario, |sweep| sweep.stored(stored));
     }
 
     fn dies(&mut self, index: usize, scenario: &Scenario) {
@@ -401,6 +408,14 @@ const REWOUND_TO: At = At { second: 1, id: 0 };
 
 fn cursor_of(item: &Item) -> Option<At> {
     item.progress.cursor.as_ref().and_then(At::read)
+}
+
+/// Whether the item's notes say that the second is to be read again.
+fn is_owed(item: &Item, second: i64) -> bool {
+    let notes = ["overdue", "again"].iter().filter_map(|name| item.progress.notes.get(*name));
+    let spans = notes.flat_map(|text| text.split(','));
+    let span = |text: &str| text.split_once('|').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    spans.filter_map(span).any(|(from, to): (i64, i64)| (from..=to).contains(&second))
 }
 
 fn acquire_write(owner: &str, id: &str, now: i64, scenario: &Scenario) -> Write {

@@ -52,6 +52,12 @@ struct State {
     on_their_way: VecDeque<(u64, Vec<Arrived>)>,
     arrived: Vec<Arrived>,
     unreadable: Vec<String>,
+    /// Rows handed over up to and with each page.
+    handed_over: Vec<u64>,
+    /// Of these, the rows that a commit has covered.
+    committed: u64,
+    /// The most pages that were handed over and not committed, at any time.
+    most_uncommitted: usize,
 }
 
 impl Collector {
@@ -66,6 +72,18 @@ impl Collector {
         state.pages = 0;
         state.struck = false;
         state.on_their_way.clear();
+        state.handed_over.clear();
+        state.committed = 0;
+    }
+
+    /// A commit took effect that covers so many of the rows handed over by this process.
+    pub(crate) fn committed(&self, rows: u64) {
+        self.state().committed = rows;
+    }
+
+    /// The most pages that were handed over and not committed, at any time.
+    pub(crate) fn most_uncommitted(&self) -> usize {
+        self.state().most_uncommitted
     }
 
     pub(crate) fn has_struck(&self) -> bool {
@@ -82,6 +100,14 @@ impl Collector {
 }
 
 impl State {
+    /// Takes note of a page that is handed over.
+    fn hand_over(&mut self, rows: u64) {
+        let before = self.handed_over.last().copied().unwrap_or(0);
+        self.handed_over.push(before + rows);
+        let uncommitted = self.handed_over.iter().filter(|through| **through > self.committed).count();
+        self.most_uncommitted = self.most_uncommitted.max(uncommitted);
+    }
+
     /// Everything up to this page arrives.
     fn flush(&mut self, through: u64) {
         while self.on_their_way.front().is_some_and(|(page, _)| *page <= through) {
@@ -131,6 +157,7 @@ impl Sink for Collector {
         let (page, fault, death) = {
             let mut state = self.state();
             state.pages += 1;
+            state.hand_over(records.len() as u64);
             let page = state.pages;
             let fault =
                 state.plan.fault.filter(|(at, how)| page == *at || (page > *at && *how == SinkFault::KilledAfter)).map(|(_, how)| how);

@@ -1,6 +1,6 @@
 //! A cursor store that fails, loses answers, or is the last thing that its caller saw.
 //!
-//! It also looks at every cursor that is written: one that goes back is noted.
+//! It also looks at every cursor that is written: one that goes back is noted, and the sink is told what is committed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use tablesweep::cursor::{Blob, Change, CursorStore, Expect, Item, Key, LeaseTerm, Position, StoreError, Write, WriteError};
 
 use super::Death;
+use super::sink::Collector;
 use crate::history::StoreFault;
 
 /// What befalls the store in one sweep.
@@ -40,6 +41,9 @@ pub(crate) struct FaultyStore {
     inner: Arc<dyn CursorStore>,
     plan: Plan,
     seen: Arc<Mutex<Seen>>,
+    sink: Arc<Collector>,
+    /// Rows that earlier processes have committed.
+    rows_before: AtomicU64,
     calls: AtomicU64,
 }
 
@@ -65,14 +69,14 @@ enum Fate {
 }
 
 impl FaultyStore {
-    pub(crate) fn new(inner: Arc<dyn CursorStore>, plan: Plan, seen: Arc<Mutex<Seen>>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn CursorStore>, plan: Plan, seen: Arc<Mutex<Seen>>, sink: Arc<Collector>) -> Self {
         {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             seen.struck = false;
             seen.costly = false;
             seen.sent_again = false;
         }
-        Self { inner, plan, seen, calls: AtomicU64::new(0) }
+        Self { inner, plan, seen, sink, rows_before: AtomicU64::new(0), calls: AtomicU64::new(0) }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -126,6 +130,14 @@ impl FaultyStore {
 
     /// Takes note of a cursor that was written.
     fn note(&self, change: &Change, item: &Item) {
+        let rows = item.progress.counters.rows;
+        match change {
+            Change::Acquire(_) => self.rows_before.store(rows, Ordering::SeqCst),
+            Change::Commit(..) | Change::Release(..) => {
+                self.sink.committed(rows.saturating_sub(self.rows_before.load(Ordering::SeqCst)));
+            }
+            _ => {}
+        }
         let mut seen = self.seen();
         if matches!(change, Change::Rewind(_)) {
             seen.cursor = None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tablesweep::assembly::{Selection, Sinks};
 use tablesweep::config::Connector;
-use tablesweep::cursor::CursorStore;
+use tablesweep::cursor::{CursorStore, StoredWindow};
 use tablesweep::failure::Failure;
 use tablesweep::sink::Sink;
 use tablesweep::sweep::{ByteBudget, Engine, Job, LeasePlan, Mode, Run, TableReport};
@@ -49,7 +49,6 @@ impl Life<'_> {
         if step.patient {
             self.outlast_lease().await?;
         }
-        let step = &self.without_open_faults(step);
         let due = self.due(step);
         self.world.swept_at(self.now);
         self.tally.add("sweeps", 1);
@@ -75,7 +74,7 @@ impl Life<'_> {
         drop(stop);
         self.clock.follow(clock::Plan::default());
         self.read_off(step, planned)?;
-        self.count_faults(step, reports.is_none());
+        self.count_faults(step, reports.is_none()).await?;
         match reports {
             Some(reports) => {
                 self.judge_reports(step, &reports, &due)?;
@@ -102,18 +101,10 @@ impl Life<'_> {
         }
     }
 
-    /// Open: a sweep that dies after its first commit, and whose window does not fit the item, forgets what it owed of the
-    /// overlap before. So nothing strikes while a late row waits for its turn.
-    fn without_open_faults(&self, step: &SweepStep) -> SweepStep {
-        let costs = matches!(step.fault, Some(Fault::Store(..) | Fault::Sink(..) | Fault::Kill(_)));
-        let fault = if costs && self.owes_late_rows() { None } else { step.fault };
-        SweepStep { fault, ..step.clone() }
-    }
-
     fn faulty_store(&self, fault: Option<Fault>, death: &Arc<Death>) -> Arc<FaultyStore> {
         let fault = if let Some(Fault::Store(nth, how)) = fault { Some((u64::from(nth), how)) } else { None };
         let plan = store::Plan { fault, death: Arc::clone(death) };
-        Arc::new(FaultyStore::new(Arc::clone(&self.store), plan, Arc::clone(&self.seen)))
+        Arc::new(FaultyStore::new(Arc::clone(&self.store), plan, Arc::clone(&self.seen), Arc::clone(&self.sink)))
     }
 
     fn plan_run(&self, step: &SweepStep, stop: watch::Receiver<bool>) -> Run {
@@ -148,7 +139,12 @@ impl Life<'_> {
         if let Some(refused) = refused.first() {
             return Err(format!("{refused:?}"));
         }
-        let engine = Engine { host, store: Arc::clone(store) as Arc<dyn CursorStore>, bytes: ByteBudget::of_memory(64 << 20) };
+        let engine = Engine {
+            host,
+            store: Arc::clone(store) as Arc<dyn CursorStore>,
+            bytes: ByteBudget::of_memory(64 << 20),
+            windows: Arc::clone(&self.windows),
+        };
         let runs = Box::pin(run_once_or_twice(&engine, jobs, run, step.twice));
         let ended = async {
             tokio::select! {
@@ -163,6 +159,7 @@ impl Life<'_> {
     /// A process that has ended leaves nothing behind but what was stored.
     async fn bury(&mut self, store: Arc<FaultyStore>) -> Result<(), String> {
         self.assembly = None;
+        self.windows = Arc::default();
         let buried = async {
             // Its tasks are dropped by the runtime, in their turn.
             while Arc::strong_count(&store) > 1 {
@@ -253,7 +250,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    fn count_faults(&mut self, step: &SweepStep, killed: bool) {
+    async fn count_faults(&mut self, step: &SweepStep, killed: bool) -> Result<(), String> {
         let (store_struck, store_costs) = {
             let seen = self.seen();
             (seen.struck, seen.costly)
@@ -268,7 +265,12 @@ impl Life<'_> {
         let sink_costs = sink_struck && !matches!(step.fault, Some(Fault::Sink(_, SinkFault::Delayed(_))));
         if killed || store_costs || sink_costs {
             self.faults += 1;
+            if self.item().await?.is_some_and(|item| item.progress.window == StoredWindow::Lost) {
+                self.owed_again += self.rows_owed().await?;
+                self.tally.add("windows not stored", 1);
+            }
         }
+        Ok(())
     }
 }
 

@@ -136,7 +136,7 @@ impl World {
                 actions.push(Action::Refused(index, sent.page));
             }
         }
-        if sweep.storing {
+        if sweep.storing.is_some() {
             actions.push(Action::WindowStored(index, true));
             if spent.store < limits.store {
                 actions.push(Action::WindowStored(index, false));
@@ -178,7 +178,7 @@ impl World {
             Doing::Sweeping(sweep) => {
                 let fetches_in_time = !sweep.fetching || scenario.leaves_reserve(sweep.began, self.now + 1);
                 let sink_in_time = sweep.sent.iter().all(|sent| self.now <= sent.since);
-                let idle = sweep.writing.is_none() && !sweep.storing && !sweep.must_renew(self.now, scenario);
+                let idle = sweep.writing.is_none() && sweep.storing.is_none() && !sweep.must_renew(self.now, scenario);
                 fetches_in_time && sink_in_time && idle && !self.is_past_deadline(index, scenario, self.now + 1)
             }
         })
@@ -211,7 +211,7 @@ impl World {
                     owes = sweep.owes();
                     if sweep.writing.is_some() {
                         Action::Answer(0)
-                    } else if sweep.storing {
+                    } else if sweep.storing.is_some() {
                         Action::WindowStored(0, true)
                     } else if sweep.fetching {
                         Action::Fetched(0)
