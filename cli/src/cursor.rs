@@ -1,6 +1,7 @@
 //! `tablesweep cursor`: looking at cursors and setting them.
 
 mod change;
+mod left_out;
 mod look;
 mod transfer;
 
@@ -25,7 +26,10 @@ pub async fn run(command: CursorCommand) -> Result<Exit, Stop> {
             })
             .await
         }
-        CursorCommand::Reset(arguments) => change::run(arguments, |_| Ok(Order::Reset)).await,
+        CursorCommand::Reset(arguments) => {
+            left_out::tell(&arguments).await?;
+            change::run(arguments, |_| Ok(Order::Reset)).await
+        }
         CursorCommand::Pause(arguments) => {
             let reason = arguments.reason;
             change::run(arguments.change, |_| Ok(Order::Pause { reason: reason.clone() })).await

@@ -140,6 +140,18 @@ impl Assembly {
         (jobs, refused)
     }
 
+    /// The table `alias` of `connector`.
+    ///
+    /// # Errors
+    /// The connector's documents or secrets do not make one.
+    pub async fn table(&self, connector: &str, alias: &str) -> Result<Arc<dyn Table>, Failure> {
+        let missing =
+            || Failure::new("Config.Invalid", Retry::Never, format!("no document has a table {alias} in a connector {connector}"));
+        let connector = self.documents.connector(connector).ok_or_else(missing)?;
+        let (_, tables) = self.connected(connector).await?;
+        tables.into_iter().map(|(table, _)| table).find(|table| table.identity().alias == alias).ok_or_else(missing)
+    }
+
     async fn jobs_of(&self, connector: &Connector, selection: &Selection, sinks: &dyn Sinks) -> Result<Vec<Job>, Failure> {
         let (resolved, tables) = self.connected(connector).await?;
         let sink = sinks.of(&resolved)?;

@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 pub use checkpoint::Checkpoint;
 
-use crate::cursor::{Identity, Progress};
+use crate::cursor::{Identity, Position, Progress};
 use crate::failure::Failure;
 use crate::record::schema::Schema;
 use crate::record::value::Value;
@@ -49,6 +49,15 @@ pub trait Table: Send + Sync {
     /// The failure that a sweep would end with.
     async fn probe(&self, _allowance: &Allowance) -> Result<Probed, Failure> {
         Ok(Probed::default())
+    }
+
+    /// How many rows that are there now would never be delivered if the cursor at `from` were dropped, where the document says to
+    /// begin after them; `None` where a table that begins anew leaves out none.
+    ///
+    /// # Errors
+    /// The source does not say.
+    async fn left_out_by_reset(&self, _from: &Position, _allowance: &Allowance) -> Result<Option<u64>, Failure> {
+        Ok(None)
     }
 }
 

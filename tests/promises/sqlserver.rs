@@ -4,6 +4,8 @@ mod activation;
 mod bed;
 mod connections;
 mod drift;
+mod encryption;
+mod kafka;
 mod kills;
 mod late;
 mod polls;

@@ -42,16 +42,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use activate::Place;
-use connect::Server;
+use batch::Plan;
+use connect::{Open, Server};
+use error::Error;
 use keys::{SchemaMode, SqlServer};
 pub use login::{Credential, Rotation};
+use sequence::Sequence;
 use session::{Names, Session};
 
 use crate::cursor::{Identity, Position};
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
 use crate::record::{self, Shape};
-use crate::source::{Resume, Table, TableSweep};
+use crate::source::{Probed, Resume, Table, TableSweep};
+use crate::sweep::Allowance;
 
 /// What the names of schemas begin with.
 const NAMESPACE: &str = "tablesweep.sqlserver";
@@ -141,9 +145,45 @@ impl Table for SqlTable {
         let names = Names { connector: self.identity.connector.clone(), alias: self.identity.alias.clone() };
         Ok(Box::new(Session::new(Arc::clone(&self.server), names, self.table.clone(), place, from)))
     }
+
+    async fn probe(&self, allowance: &Allowance) -> Result<Probed, Failure> {
+        let looked = Box::pin(self.look(allowance)).await;
+        let (open, _) = looked.map_err(|error| self.failure(&error))?;
+        open.close().await;
+        Ok(Probed::default())
+    }
+
+    async fn left_out_by_reset(&self, from: &Position, allowance: &Allowance) -> Result<Option<u64>, Failure> {
+        if self.table.start != keys::Start::Latest {
+            return Ok(None);
+        }
+        let from = position::read(from).ok_or_else(|| self.unreadable(from))?;
+        let counted = Box::pin(self.count_after(from, allowance)).await;
+        counted.map(Some).map_err(|error| self.failure(&error))
+    }
 }
 
 impl SqlTable {
+    /// Connects, and finds out whether the table can be polled.
+    async fn look(&self, allowance: &Allowance) -> Result<(Open, Plan), Error> {
+        let mut open = self.server.open(allowance).await?;
+        let results = open.ask(catalog::question(&self.table), allowance).await?;
+        let table = validate::check(catalog::read(&results)?, &self.table.name, &self.table.sequence_column)?;
+        let baseline = table.baseline.clone();
+        Ok((open, self.server.plan(table, &baseline)))
+    }
+
+    async fn count_after(&self, from: Option<Sequence>, allowance: &Allowance) -> Result<u64, Error> {
+        let (mut open, plan) = self.look(allowance).await?;
+        let count = session::count(&open.ask(plan.count(from, None), allowance).await?)?;
+        open.close().await;
+        Ok(count)
+    }
+
+    fn failure(&self, error: &Error) -> Failure {
+        error.of(&self.identity.connector, &self.identity.alias, &self.table.name)
+    }
+
     fn unreadable(&self, position: &Position) -> Failure {
         let shown = serde_json::to_string(position).unwrap_or_default();
         Failure::new(

@@ -42,6 +42,7 @@ pub static SWEEP: &[Metric] = &[
     metric("Rows", "Count", "rows acknowledged by the sink"),
     metric("DuplicatesSuppressed", "Count", "rows read again and not sent again"),
     metric("RowsHidden", "Count", "rows that the source counts and does not show"),
+    metric("RowsLate", "Count", "rows that became visible behind the cursor and were not delivered"),
     metric("RowsSkipped", "Count", "rows left out by a policy"),
     metric("Requests", "Count", "requests to the source, repeated ones included"),
     metric("BytesIn", "Bytes", "the source's answers, as they came over the wire"),
@@ -112,6 +113,7 @@ fn swept(function: &str, by_table: bool, report: &TableReport, tick: Option<&str
     set("Rows", json!(report.rows));
     set("DuplicatesSuppressed", json!(report.duplicates_suppressed));
     set("RowsHidden", json!(report.rows_hidden));
+    set("RowsLate", json!(report.rows_late));
     set("RowsSkipped", json!(report.rows_skipped));
     set("Requests", json!(report.requests));
     set("BytesIn", json!(report.bytes_in));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tablesweep::assembly::{Assembly, SOURCES, Selection};
+use tablesweep::assembly::{Assembly, SOURCES, Selection, Sinks};
 use tablesweep::config::load;
 use tablesweep::cursor::sqlite::SqliteStore;
 use tablesweep::cursor::{CursorStore, Item};
@@ -134,8 +134,13 @@ impl Bed {
 
     /// One sweep of all tables by what `assembly` keeps.
     pub async fn sweep_with(&self, assembly: &Assembly) -> Vec<TableReport> {
-        let sinks = ToOne(Arc::new(NdjsonSink::open(self.path("out.ndjson")).expect("a file")));
-        let (jobs, refused) = assembly.jobs(&Selection::default(), &sinks).await;
+        let file = ToOne(Arc::new(NdjsonSink::open(self.path("out.ndjson")).expect("a file")));
+        self.sweep_into(assembly, &file).await
+    }
+
+    /// The same into sinks of the test's own.
+    pub async fn sweep_into(&self, assembly: &Assembly, sinks: &dyn Sinks) -> Vec<TableReport> {
+        let (jobs, refused) = assembly.jobs(&Selection::default(), sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
         let host = Host::system();
         let engine = Engine::new(host.clone(), self.store().await, ByteBudget::of_memory(self.memory));

@@ -1,8 +1,9 @@
 //! A table that changes its form, or whose sequence begins anew.
 
 use tablesweep::cursor::Standing;
+use tablesweep::host::Host;
 use tablesweep::operate::{Activity, Order, Place, Rewinding, read_position, status};
-use tablesweep::sweep::{Outcome, TableReport};
+use tablesweep::sweep::{Allowance, ByteBudget, Outcome, TableReport};
 
 use super::bed::{Bed, code};
 
@@ -112,6 +113,10 @@ async fn a_reset_while_paused_says_what_it_skips_and_begins_anew_with_the_new_fo
     bed.run("ALTER TABLE dbo.orders ADD extra int NULL");
     bed.insert(2);
     bed.sweep().await;
+    let cursor = bed.item().await.progress.cursor.expect("a position");
+    let table = bed.assembly().table("shop", "orders").await.expect("the table");
+    let allowance = Allowance::new(Host::system(), None, ByteBudget::new(0));
+    assert_eq!(table.left_out_by_reset(&cursor, &allowance).await, Ok(Some(2)), "said before it is done");
     let (announcement, _) = bed.order(Order::Reset).await;
     assert!(announcement.contains("start=latest"), "{announcement}");
     let report = bed.sweep().await;

@@ -9,7 +9,7 @@ use super::bed::{Bed, code};
 /// A database whose readers see row versions and wait for nobody, as on Azure SQL.
 fn versioned() -> Bed {
     let bed = Bed::with_table("CREATE TABLE dbo.orders (id int CONSTRAINT orders_id PRIMARY KEY)");
-    bed.run("ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON");
+    bed.run("ALTER DATABASE shop SET READ_COMMITTED_SNAPSHOT ON");
     bed.run("INSERT INTO dbo.orders (id) VALUES (98), (99)");
     bed
 }
@@ -53,6 +53,8 @@ async fn a_locking_read_waits_for_a_row_that_is_being_written_and_passes_over_no
     bed.run("INSERT INTO dbo.orders (id) VALUES (101)");
     let waiting = bed.sweep().await;
     assert_eq!((waiting.outcome, code(&waiting), waiting.rows), (Outcome::Failed, Some("Source.Unavailable"), 0), "{waiting:?}");
+    assert!(waiting.reason.is_some_and(|reason| reason.message.contains("error 1222")), "the server says why");
+    assert_eq!(bed.item().await.progress.page_size, None, "the batch is not blamed");
     writer.execute("COMMIT").expect("committed");
     assert_eq!(bed.sweep().await.rows, 2);
     assert_eq!(bed.keys(), bed.expected());

@@ -182,3 +182,32 @@ async fn an_idle_sweep_is_one_connection_and_three_statements() {
         "a server without TLS costs a second connection"
     );
 }
+
+#[tokio::test]
+async fn typed_rows_and_the_envelope_hold_the_same_values_as_plain_ones() {
+    let table =
+        "CREATE TABLE dbo.orders (id int CONSTRAINT orders_id PRIMARY KEY, total decimal(9, 2), note nvarchar(40), placed datetime2(3))";
+    let rows = "INSERT INTO dbo.orders (id, total, note, placed) VALUES (1, 1.50, N'a', '2026-08-05T10:15:30.123'), (2, NULL, NULL, NULL)";
+    let values = |typed: &str, envelope: &str| {
+        let bed = Bed::with_table(table)
+            .with("mssql.schema.mode", typed)
+            .with("mssql.emit.envelope", envelope)
+            .with("mssql.decimal.as.string", "true")
+            .with("value.converter", "org.apache.kafka.connect.json.JsonConverter")
+            .with("value.converter.schemas.enable", "false");
+        bed.run(rows);
+        bed
+    };
+    let plain = values("schemaless", "false");
+    assert_eq!(plain.sweep().await.rows, 2);
+    let expected: Vec<_> = plain.lines().into_iter().map(|line| line.value).collect();
+    for (mode, envelope) in [("typed", "false"), ("typed", "true"), ("schemaless", "true")] {
+        let bed = values(mode, envelope);
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 2), "{mode} {envelope}: {report:?}");
+        let lines = bed.lines();
+        assert!(lines.iter().all(|line| line.headers["mssql.schema.mode"] == mode && line.timestamp.is_null()), "{lines:?}");
+        let value = |line: &super::bed::Line| if envelope == "true" { line.value["after"].clone() } else { line.value.clone() };
+        assert_eq!(lines.iter().map(value).collect::<Vec<_>>(), expected, "{mode} {envelope}");
+    }
+}

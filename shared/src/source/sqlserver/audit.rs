@@ -50,8 +50,11 @@ impl Audit {
         }
     }
 
-    /// Whether an audit is due. A time that lies too far ahead was written under another clock.
-    pub(super) fn is_due(&self, now_ms: i64, interval_ms: i64) -> bool {
+    /// Whether an audit is due; the first one is after an interval. A time that lies too far ahead was written under another clock.
+    pub(super) fn is_due(&mut self, now_ms: i64, interval_ms: i64) -> bool {
+        if self.next_ms == 0 {
+            self.next_ms = now_ms.saturating_add(interval_ms);
+        }
         self.next_ms <= now_ms || self.next_ms > now_ms.saturating_add(interval_ms)
     }
 

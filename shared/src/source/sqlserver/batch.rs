@@ -1,11 +1,15 @@
 //! One batch: the statement, and its rows as they come.
 //!
-//! Rows are written as JSON one behind the other into one buffer and cut out of it without a copy. A batch counts only once
+//! Rows are written as JSON one behind the other into one buffer and cut out of it without a copy; in typed mode they are values of
+//! a schema instead. A batch counts only once
 //! its answer has ended well: the server may send an error behind rows (a deadlock), and then none of them is used.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
-use tiberius::{Query, QueryItem};
+use tiberius::{ColumnData, Query, QueryItem};
 
 use super::catalog;
 use super::connect::Open;
@@ -14,6 +18,8 @@ use super::keys::ReadMode;
 use super::sequence::{Bound, Sequence};
 use super::validate::Pollable;
 use super::value::{RowWriter, Settings};
+use crate::record::schema::Schema;
+use crate::record::value::Value;
 use crate::source::{Content, Row};
 use crate::sweep::Admission;
 
@@ -28,6 +34,10 @@ const STEP: usize = 1 << 20;
 pub(super) struct Plan {
     pub(super) table: Pollable,
     writer: RowWriter,
+    /// What rows are values of, unless they are JSON.
+    pub(super) schema: Option<Arc<Schema>>,
+    /// What every statement begins with.
+    prelude: String,
     from: String,
 }
 
@@ -36,6 +46,10 @@ pub(super) struct Plan {
 pub(super) struct Batch {
     values: Vec<u8>,
     value_ends: Vec<usize>,
+    /// In place of `values`, where rows are values of a schema.
+    fields: Vec<Vec<Value<'static>>>,
+    /// Bytes of `fields`, about.
+    fields_size: usize,
     keys: Vec<u8>,
     key_ends: Vec<usize>,
     /// The sequence of the last row.
@@ -45,7 +59,9 @@ pub(super) struct Batch {
 }
 
 impl Plan {
-    pub(super) fn new(table: Pollable, settings: Settings, mode: ReadMode) -> Self {
+    /// `lock_timeout`: how long a statement waits for rows that are being written, before the server itself says that it was
+    /// for nothing (1222). Shorter than the time-out of the statement, which would look like a batch that is too large.
+    pub(super) fn new(table: Pollable, settings: Settings, mode: ReadMode, lock_timeout: Duration, schema: Option<Arc<Schema>>) -> Self {
         let hint = match mode {
             ReadMode::Plain => "",
             // Reads wait for writers as they do without row versions: a row that is being written is not passed over.
@@ -53,7 +69,9 @@ impl Plan {
         };
         let writer = RowWriter::new(&table.columns, table.sequence, settings);
         let from = format!("FROM {}{hint}", table.quoted_name());
-        Self { table, writer, from }
+        // Within the call that carries the statement: it costs no round trip, and ends with the call.
+        let prelude = format!("SET LOCK_TIMEOUT {}; ", lock_timeout.as_millis());
+        Self { table, writer, schema, prelude, from }
     }
 
     /// Asks for the first `rows` rows above `position`. The text is the same for every batch, and its parameters have the same types,
@@ -65,7 +83,7 @@ impl Plan {
             Bound::All => String::new(),
             Bound::Above(_) => format!(" WHERE {sequence} > {}", self.table.sequence_type.placeholder(2)),
         };
-        let mut query = Query::new(format!("SELECT TOP (@P1) {list} {}{predicate} ORDER BY {sequence} ASC", self.from));
+        let mut query = Query::new(format!("{}SELECT TOP (@P1) {list} {}{predicate} ORDER BY {sequence} ASC", self.prelude, self.from));
         query.bind(i64::from(rows));
         if let Bound::Above(parameter) = bound {
             parameter.bind(&mut query);
@@ -75,22 +93,24 @@ impl Plan {
 
     /// Asks for the highest sequence.
     pub(super) fn highest(&self) -> Query<'static> {
-        Query::new(format!("SELECT MAX({}) {}", self.table.quoted_sequence(), self.from))
+        Query::new(format!("{}SELECT MAX({}) {}", self.prelude, self.table.quoted_sequence(), self.from))
     }
 
-    /// Asks how many rows there are above `from` and up to `to`.
-    pub(super) fn count(&self, from: Option<Sequence>, to: Sequence) -> Query<'static> {
+    /// Asks how many rows there are above `from` and, unless it is left open, up to `to`.
+    pub(super) fn count(&self, from: Option<Sequence>, to: Option<Sequence>) -> Query<'static> {
         let (sequence, kind) = (self.table.quoted_sequence(), self.table.sequence_type);
-        let bound = kind.above(from);
-        let above = match &bound {
-            Bound::All => String::new(),
-            Bound::Above(_) => format!(" AND {sequence} > {}", kind.placeholder(2)),
-        };
-        let mut query = Query::new(format!("SELECT COUNT_BIG(*) {} WHERE {sequence} <= {}{above}", self.from, kind.placeholder(1)));
-        kind.parameter(to).bind(&mut query);
-        if let Bound::Above(parameter) = bound {
-            parameter.bind(&mut query);
+        let (mut terms, mut parameters) = (Vec::new(), Vec::new());
+        if let Bound::Above(above) = kind.above(from) {
+            parameters.push(above);
+            terms.push(format!("{sequence} > {}", kind.placeholder(parameters.len())));
         }
+        if let Some(to) = to {
+            parameters.push(kind.parameter(to));
+            terms.push(format!("{sequence} <= {}", kind.placeholder(parameters.len())));
+        }
+        let predicate = if terms.is_empty() { String::new() } else { format!(" WHERE {}", terms.join(" AND ")) };
+        let mut query = Query::new(format!("{}SELECT COUNT_BIG(*) {}{predicate}", self.prelude, self.from));
+        parameters.into_iter().for_each(|parameter| parameter.bind(&mut query));
         query
     }
 
@@ -114,11 +134,11 @@ impl Plan {
             match item {
                 QueryItem::Metadata(_) => results += 1,
                 QueryItem::Row(row) => {
-                    self.take(&row, &mut batch)?;
+                    self.take(row, &mut batch)?;
                     let size = batch.size();
                     let is_one = batch.len() == 1;
                     if (size > LARGEST && !is_one) || (size > room && !batch.has_room(&mut room, admission)) {
-                        return Err(Error::Squeezed);
+                        return Err(Error::Squeezed { rows: u32::try_from(batch.len()).unwrap_or(rows).saturating_sub(1) });
                     }
                 }
             }
@@ -131,14 +151,25 @@ impl Plan {
         }
     }
 
-    fn take<R: catalog::Cells>(&self, row: &R, batch: &mut Batch) -> Result<(), Error> {
-        let written = self.writer.write(row, &mut batch.values)?;
+    fn take<R>(&self, row: R, batch: &mut Batch) -> Result<(), Error>
+    where
+        R: catalog::Cells + IntoIterator<Item = ColumnData<'static>>,
+    {
+        let written = if self.schema.is_some() {
+            let (fields, written) = self.writer.fields(row)?;
+            batch.fields_size += fields.iter().map(size_of_field).sum::<usize>();
+            batch.fields.push(fields);
+            written
+        } else {
+            let written = self.writer.write(&row, &mut batch.values)?;
+            batch.value_ends.push(batch.values.len());
+            written
+        };
         if let Some(before) = batch.last.filter(|before| written.sequence <= *before) {
             return Err(Error::OutOfOrder { before, after: written.sequence });
         }
         batch.last = Some(written.sequence);
         batch.replaced += written.replaced;
-        batch.value_ends.push(batch.values.len());
         // The key is short and written for every row: without a text in between.
         std::io::Write::write_fmt(&mut batch.keys, format_args!("{}", written.sequence)).map_err(|error| malformed(error.to_string()))?;
         batch.key_ends.push(batch.keys.len());
@@ -152,12 +183,12 @@ fn malformed(detail: String) -> Error {
 
 impl Batch {
     pub(super) fn len(&self) -> usize {
-        self.value_ends.len()
+        self.key_ends.len()
     }
 
     /// Bytes of keys and values.
     pub(super) fn size(&self) -> usize {
-        self.values.len() + self.keys.len()
+        self.values.len() + self.fields_size + self.keys.len()
     }
 
     /// Asks for more room than was given so far.
@@ -169,16 +200,97 @@ impl Batch {
     /// The rows, cut out of the buffers.
     pub(super) fn into_rows(self) -> Vec<Row> {
         let (values, keys) = (Bytes::from(self.values), Bytes::from(self.keys));
-        let (mut value_start, mut key_start) = (0, 0);
-        let cut = |(value_end, key_end): (usize, usize)| {
-            let row = Row {
-                key: keys.slice(key_start..key_end),
-                content: Content::Json(values.slice(value_start..value_end)),
-                timestamp_ms: None,
-            };
-            (value_start, key_start) = (value_end, key_end);
-            row
+        let mut value_start = 0;
+        let json = self.value_ends.into_iter().map(|end| Content::Json(values.slice(std::mem::replace(&mut value_start, end)..end)));
+        let contents = json.chain(self.fields.into_iter().map(Content::Fields));
+        let mut key_start = 0;
+        let cut = |(key_end, content): (usize, Content)| {
+            let key = keys.slice(std::mem::replace(&mut key_start, key_end)..key_end);
+            Row { key, content, timestamp_ms: None }
         };
-        self.value_ends.into_iter().zip(self.key_ends).map(cut).collect()
+        self.key_ends.into_iter().zip(contents).map(cut).collect()
+    }
+}
+
+/// The bytes that a value takes, about.
+fn size_of_field(value: &Value<'_>) -> usize {
+    let beside = match value {
+        Value::Text(text) => text.plain().len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    size_of::<Value<'_>>() + beside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::catalog::{ColumnInfo, IndexInfo, Lookup, ObjectKind, TableInfo};
+    use super::super::keys::TableName;
+    use super::super::validate;
+    use super::*;
+    use jiff::tz::TimeZone;
+
+    fn plan() -> Plan {
+        let base_type = Some("bigint".to_owned());
+        let column = ColumnInfo {
+            ordinal: 1,
+            name: "id".to_owned(),
+            is_asked_for: true,
+            declared_type: base_type.clone(),
+            base_type,
+            max_length: 8,
+            precision: 19,
+            ..ColumnInfo::default()
+        };
+        let index = IndexInfo { id: 1, kind: 1, is_unique: true, is_constraint: true, key: vec![1], ..IndexInfo::default() };
+        let name = TableName { schema: "dbo".to_owned(), table: "orders".to_owned() };
+        let table = TableInfo {
+            schema: name.schema.clone(),
+            name: name.table.clone(),
+            kind: ObjectKind::Table,
+            columns: vec![column],
+            indexes: vec![index],
+        };
+        let table = validate::check(Lookup::Found(Box::new(table)), &name, "id").expect("a table that can be polled");
+        Plan::new(table, Settings { zone: TimeZone::UTC, decimal_as_string: false }, ReadMode::Plain, Duration::from_secs(1), None)
+    }
+
+    fn row(id: i64) -> Vec<ColumnData<'static>> {
+        vec![ColumnData::I64(Some(id))]
+    }
+
+    fn at(id: i128) -> Sequence {
+        Sequence::new(id).expect("in range")
+    }
+
+    #[test]
+    fn a_value_that_does_not_grow_stops_the_table_and_both_values_are_named() {
+        for odd in [7, 3, 5] {
+            let plan = plan();
+            let mut batch = Batch { last: Some(at(5)), ..Batch::default() };
+            assert_eq!((plan.take(row(6), &mut batch), plan.take(row(7), &mut batch)), (Ok(()), Ok(())));
+            assert_eq!(plan.take(row(odd), &mut batch), Err(Error::OutOfOrder { before: at(7), after: at(odd.into()) }));
+        }
+        let mut batch = Batch { last: Some(at(5)), ..Batch::default() };
+        assert!(plan().take(row(5), &mut batch).is_err(), "the row of the cursor again");
+    }
+
+    #[test]
+    fn rows_are_cut_out_of_the_buffer_as_they_were_written() {
+        let plan = plan();
+        let mut batch = Batch::default();
+        for id in [-3, 0, 12_345] {
+            plan.take(row(id), &mut batch).expect("in order");
+        }
+        let rows: Vec<(Bytes, Bytes)> = batch
+            .into_rows()
+            .into_iter()
+            .map(|row| match row.content {
+                Content::Json(json) => (row.key, json),
+                Content::Fields(_) => panic!("rows of this batch are JSON"),
+            })
+            .collect();
+        let expected = [("-3", "{\"id\":-3}"), ("0", "{\"id\":0}"), ("12345", "{\"id\":12345}")];
+        assert_eq!(rows, expected.map(|(key, json)| (Bytes::from(key), Bytes::from(json))));
     }
 }

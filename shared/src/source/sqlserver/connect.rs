@@ -9,6 +9,7 @@
 //! server ends what it was doing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
@@ -17,11 +18,17 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt as _};
 
+use super::NAMESPACE;
+use super::batch::Plan;
 use super::error::{Error, Stage};
-use super::keys::{Encrypt, Intent, SqlServer};
+use super::keys::{Encrypt, Intent, SchemaMode, SqlServer};
 use super::login::{Credential, Login, Rotation, Turn};
+use super::schema::Baseline;
+use super::validate::Pollable;
+use super::value;
 use super::wire::{Seen, Wire};
 use crate::host::Host;
+use crate::record::schema::Schema;
 use crate::sweep::Allowance;
 
 /// What the server shows beside the session.
@@ -35,6 +42,8 @@ pub(super) struct Server {
     pub(super) settings: SqlServer,
     host: Host,
     login: Login,
+    /// Whether it was said that nothing is encrypted. Once per process is enough.
+    has_told_clear: AtomicBool,
 }
 
 /// Where to dial, and which name the certificate must have.
@@ -92,7 +101,19 @@ impl Server {
     /// Contacts nothing yet.
     pub(super) fn new(settings: SqlServer, host: Host, rotation: Arc<dyn Rotation>) -> Self {
         let credential = Credential { user: settings.user.clone(), password: settings.password.clone() };
-        Self { login: Login::new(host.clone(), credential, rotation), settings, host }
+        Self { login: Login::new(host.clone(), credential, rotation), settings, host, has_told_clear: AtomicBool::new(false) }
+    }
+
+    /// The statements of a table, as the document wants them. `baseline` is what the table looked like at its activation: whether a
+    /// field may be null is its to say.
+    pub(super) fn plan(&self, table: Pollable, baseline: &Baseline) -> Plan {
+        let settings = &self.settings;
+        let values = value::Settings { zone: settings.timezone.clone(), decimal_as_string: settings.decimal_as_string };
+        let schema = (settings.schema_mode == SchemaMode::Typed).then(|| {
+            let fields = baseline.fields(&table.columns, settings.decimal_as_string);
+            Arc::new(Schema::structure(format!("{NAMESPACE}.{}.{}.Value", table.schema, table.table), fields))
+        });
+        Plan::new(table, values, settings.read_mode, settings.query_timeout * 4 / 5, schema)
     }
 
     /// Connects and signs in.
@@ -150,7 +171,9 @@ impl Server {
         };
         match self.dial(target, turn, level, limit).await {
             Err(Missed::Failed(Error::NoTls)) if self.settings.encrypt == Encrypt::Optional => {
-                tracing::warn!(server = %target, "the server offers no encryption: login and rows cross the network in clear");
+                if !self.has_told_clear.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(server = %target, "the server offers no encryption: login and rows cross the network in clear");
+                }
                 self.dial(target, turn, EncryptionLevel::NotSupported, limit).await
             }
             settled => settled,

@@ -27,16 +27,16 @@ pub(super) async fn keep(siblings: &dyn Siblings, notes: &mut Notes, now: &Basel
     Ok(())
 }
 
-/// Compares the table as it is now with its baseline.
+/// Compares the table as it is now with its baseline, and answers the baseline.
 ///
 /// # Errors
 /// [`Error::SchemaChanged`] with what differs; or the store does not answer.
-pub(super) async fn compare(siblings: &dyn Siblings, notes: &mut Notes, now: &Baseline, names: &Names) -> Result<(), Error> {
+pub(super) async fn compare(siblings: &dyn Siblings, notes: &mut Notes, now: &Baseline, names: &Names) -> Result<Baseline, Error> {
     let text = now.text();
     let digest = baseline_digest(text.as_bytes());
     let named = notes.get(BASELINE_NOTE).cloned();
     if named.as_deref() == Some(digest.as_str()) {
-        return Ok(());
+        return Ok(now.clone());
     }
     let stored = siblings.get(BASELINE).await.map_err(store)?;
     let stored = stored.filter(|bytes| named.as_ref().is_none_or(|named| *named == baseline_digest(bytes)));
@@ -47,30 +47,28 @@ pub(super) async fn compare(siblings: &dyn Siblings, notes: &mut Notes, now: &Ba
                 table = names.alias,
                 "the cursor came without a baseline; the table as it is now is the baseline"
             );
-            return keep(siblings, notes, now).await;
+            keep(siblings, notes, now).await?;
+            return Ok(now.clone());
         }
-        (Some(bytes), _) => told(bytes, now),
-        (None, Some(_)) => vec!["what it was like is not in this store, so that cannot be told".to_owned()],
+        (Some(bytes), _) => match read(bytes) {
+            Ok(baseline) if baseline.difference(now).is_empty() => {
+                notes.insert(BASELINE_NOTE.to_owned(), baseline_digest(bytes));
+                return Ok(baseline);
+            }
+            Ok(baseline) => baseline.difference(now).join("; "),
+            Err(error) => error,
+        },
+        (None, Some(_)) => "what it was like is not in this store, so that cannot be told".to_owned(),
     };
-    if difference.is_empty() {
-        if let Some(bytes) = &stored {
-            notes.insert(BASELINE_NOTE.to_owned(), baseline_digest(bytes));
-        }
-        return Ok(());
-    }
     if siblings.get(FOUND_SCHEMA).await.map_err(store)?.as_deref() != Some(text.as_bytes()) {
         siblings.put(FOUND_SCHEMA, text.as_bytes()).await.map_err(store)?;
     }
-    Err(Error::SchemaChanged { difference: difference.join("; ") })
+    Err(Error::SchemaChanged { difference })
 }
 
-fn told(stored: &[u8], now: &Baseline) -> Vec<String> {
-    let baseline =
-        str::from_utf8(stored).map_err(|error| error.to_string()).and_then(|text| Baseline::parse(text).map_err(|error| error.to_string()));
-    match baseline {
-        Ok(baseline) => baseline.difference(now),
-        Err(error) => vec![error],
-    }
+fn read(stored: &[u8]) -> Result<Baseline, String> {
+    let text = str::from_utf8(stored).map_err(|error| error.to_string())?;
+    Baseline::parse(text).map_err(|error| error.to_string())
 }
 
 fn store(failure: Failure) -> Error {

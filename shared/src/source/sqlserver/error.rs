@@ -99,6 +99,9 @@ pub(super) enum Error {
     #[error("the server could not do it for now at stage {stage} ({said}). The next tick tries again")]
     Transient { stage: Stage, said: Said },
 
+    #[error("a row that is being written was waited for in vain at stage statement ({said}). The next tick tries again")]
+    Blocked { said: Said },
+
     #[error("the table was altered while it was read ({detail}). The next poll looks at it anew")]
     Altered { detail: String },
 
@@ -116,8 +119,8 @@ pub(super) enum Error {
     )]
     OutOfOrder { before: Sequence, after: Sequence },
 
-    #[error("a batch of one row needs more memory than there is beside the other tables. The next tick tries again")]
-    Squeezed,
+    #[error("there is no memory beside the other tables for more than {rows} rows of a batch. The next tick tries again")]
+    Squeezed { rows: u32 },
 
     #[error("{}", .0.message)]
     Store(Failure),
@@ -175,7 +178,8 @@ impl Error {
             229 | 230 | 300 | 916 | 40615 | 47073 => Self::Forbidden { stage, said },
             // The statement names what the catalog named a moment before.
             207 | 208 | 4104 if stage == Stage::Statement => Self::Altered { detail: said.to_string() },
-            number if is_transient(number) => Self::Transient { stage, said },
+            1222 => Self::Blocked { said },
+            number if TRANSIENT.contains(&number) => Self::Transient { stage, said },
             _ => Self::Refused { stage, said },
         }
     }
@@ -183,7 +187,7 @@ impl Error {
     /// The stable code.
     fn code(&self) -> &'static str {
         match self {
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Transient { .. } => "Source.Unavailable",
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Transient { .. } | Self::Blocked { .. } => "Source.Unavailable",
             Self::BudgetSpent => "Source.BudgetSpent",
             Self::Tls { .. } | Self::NoTls => "Source.Tls",
             Self::NoBundle { .. } => "Source.CertificateStore",
@@ -195,7 +199,7 @@ impl Error {
             Self::Refused { .. } => "Source.Refused",
             Self::Malformed { .. } | Self::NoResult { .. } => "Source.Malformed",
             Self::OutOfOrder { .. } => "Source.OutOfOrder",
-            Self::Squeezed => "Source.NoMemory",
+            Self::Squeezed { .. } => "Source.NoMemory",
             Self::Unfit(refusal) => refusal.code(),
             Self::SchemaChanged { .. } => SCHEMA_CHANGED,
             Self::Regressed { .. } => "Source.SequenceRegressed",
@@ -208,15 +212,17 @@ impl Error {
     pub(super) fn remedy(&self) -> Remedy {
         match self {
             Self::Unreachable { .. } | Self::Transient { .. } | Self::Altered { .. } => Remedy::Again,
-            Self::TimedOut { stage: Stage::Statement, .. } | Self::Squeezed => Remedy::Smaller,
+            Self::TimedOut { stage: Stage::Statement, .. } | Self::Squeezed { .. } => Remedy::Smaller,
             _ => Remedy::None,
         }
     }
 
     fn retry(&self) -> Retry {
         match self {
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::BudgetSpent | Self::Transient { .. } => Retry::NextTick,
-            Self::Altered { .. } | Self::Malformed { .. } | Self::NoResult { .. } | Self::Squeezed => Retry::NextTick,
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::BudgetSpent | Self::Transient { .. } | Self::Blocked { .. } => {
+                Retry::NextTick
+            }
+            Self::Altered { .. } | Self::Malformed { .. } | Self::NoResult { .. } | Self::Squeezed { .. } => Retry::NextTick,
             Self::SchemaChanged { .. } | Self::Regressed { .. } => Retry::Wait,
             _ => Retry::Never,
         }
@@ -251,51 +257,10 @@ impl From<value::Error> for Error {
 /// Errors that pass by themselves: Microsoft.Data.SqlClient's list for its configurable retry, the login-time numbers
 /// of Azure beside it, 3947 of readable secondaries, and those of a server that is starting or failing over.
 /// https://learn.microsoft.com/dotnet/api/microsoft.data.sqlclient.sqlconfigurableretryfactory
-fn is_transient(number: u32) -> bool {
-    matches!(
-        number,
-        233 | 596
-            | 601
-            | 701
-            | 921
-            | 926
-            | 983
-            | 997
-            | 1203
-            | 1204
-            | 1205
-            | 1222
-            | 3947
-            | 3960
-            | 4221
-            | 6005
-            | 8645
-            | 8651
-            | 9001
-            | 10053
-            | 10054
-            | 10060
-            | 10928
-            | 10929
-            | 17142
-            | 17197
-            | 17809
-            | 18401
-            | 20041
-            | 40020
-            | 40143
-            | 40166
-            | 40197
-            | 40501
-            | 40540
-            | 40613
-            | 42108
-            | 42109
-            | 49918
-            | 49919
-            | 49920
-    )
-}
+const TRANSIENT: &[u32] = &[
+    233, 596, 601, 701, 921, 926, 983, 997, 1203, 1204, 1205, 3947, 3960, 4221, 6005, 8645, 8651, 9001, 10053, 10054, 10060, 10928, 10929,
+    17142, 17197, 17809, 18401, 20041, 40020, 40143, 40166, 40197, 40501, 40540, 40613, 42108, 42109, 49918, 49919, 49920,
+];
 
 /// The driver's advice about its own settings, which are not ours, is left out.
 fn brief(detail: &str) -> String {
@@ -330,9 +295,10 @@ mod tests {
 
     #[test]
     fn what_passes_by_itself_is_tried_again_and_what_does_not_is_not() {
-        for number in [1205, 1222, 3947, 10928, 40197, 40501, 40613, 49918, 233] {
+        for number in [1205, 3947, 10928, 40197, 40501, 40613, 49918, 233] {
             assert_eq!((said(number).remedy(), failure(&said(number)).retry), (Remedy::Again, Retry::NextTick), "{number}");
         }
+        assert_eq!((said(1222).remedy(), failure(&said(1222)).retry), (Remedy::None, Retry::NextTick), "it has cost its time");
         for number in [102, 156, 229, 245, 916, 4060, 8655, 18456, 40615] {
             assert_eq!((said(number).remedy(), failure(&said(number)).retry), (Remedy::None, Retry::Never), "{number}");
         }

@@ -3,7 +3,7 @@
 //! An administrator bounds how often anybody may poll by an environment variable. It reaches the checks through the
 //! environment that the loader is handed, so that the same documents are judged the same way on a laptop and in a test.
 
-use crate::config::{Env, Faults, Key, Kind, NotYet, Shape, SourceKind, Values};
+use crate::config::{Env, Faults, Key, Kind, Shape, SourceKind, Values};
 
 mod settings;
 
@@ -107,9 +107,7 @@ static KEYS: &[Key] = &[
     .or("15000"),
     Key::new("mssql.query.timeout.ms", millis(1), "The longest wait for the whole answer to a statement.").or("30000"),
     Key::new("mssql.emit.envelope", Kind::Boolean, "Whether values are wrapped in before, after, source, op and ts_ms.").or("false"),
-    Key::new("mssql.schema.mode", Kind::Choice(&["schemaless", "typed"]), "The shape of record values.")
-        .or("schemaless")
-        .not_yet(&[NotYet { values: Some(&["typed"]), what: "a schema mode other than schemaless" }]),
+    Key::new("mssql.schema.mode", Kind::Choice(&["schemaless", "typed"]), "The shape of record values.").or("schemaless"),
     Key::new("mssql.decimal.as.string", Kind::Boolean, "Whether decimals and money are texts, for readers that would round numbers.")
         .or("false"),
     Key::new(

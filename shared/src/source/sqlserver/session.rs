@@ -26,10 +26,11 @@ use super::drift;
 use super::error::{Error, Remedy, Stage};
 use super::keys::{self, Intent};
 use super::sequence::Sequence;
-use super::{position, validate, value};
+use super::{position, validate};
 use crate::cursor::Phase;
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::record::schema::Schema;
 use crate::source::{Checkpoint, Page, Resume, Siblings, Spent, SweepEnd, TableSweep};
 use crate::sweep::{Admission, Allowance, Window, WindowChange};
 
@@ -72,6 +73,8 @@ pub(super) struct Session {
     batch_size: u32,
     good_batches: u32,
     poll: Option<Poll>,
+    /// What rows are values of, in typed mode.
+    schema: Option<Arc<Schema>>,
     is_first: bool,
     /// How long the last batch took.
     last_took: Duration,
@@ -106,6 +109,7 @@ impl Session {
             batch_size: from.page_size,
             good_batches: 0,
             poll: None,
+            schema: None,
             is_first: true,
             last_took: Duration::ZERO,
             last_size: 0,
@@ -136,7 +140,12 @@ impl Session {
             match error.remedy() {
                 _ if error == Error::BudgetSpent => return Ok(None),
                 Remedy::Again if tries < TRIES => self.pause(allowance, tries, &error).await,
-                Remedy::Smaller if self.batch_size > 1 && tries < TRIES => self.shrink(&error.to_string()),
+                Remedy::Smaller if self.batch_size > 1 => match error {
+                    // How many fit is known now, and with fewer each time this comes to an end.
+                    Error::Squeezed { rows } => self.shrink_to(rows - rows / 4, &error.to_string()),
+                    _ if tries < TRIES => self.shrink_to(self.batch_size / 2, &error.to_string()),
+                    _ => return Err(error),
+                },
                 _ => return Err(error),
             }
             tries += 1;
@@ -172,20 +181,22 @@ impl Session {
     /// Connects, and looks at the table.
     async fn begin(&mut self, allowance: &Allowance) -> Result<Poll, Error> {
         let mut open = Box::pin(self.server.open(allowance)).await?;
-        let mut query = tiberius::Query::new(catalog::STATEMENT);
-        let table = &self.table;
-        for text in [&table.name.schema, &table.name.table, &table.sequence_column] {
-            query.bind(text.clone());
-        }
+        let query = catalog::question(&self.table);
         let results = self.ask(&mut open, query, allowance).await?;
         let table = &self.table;
         let pollable = validate::check(catalog::read(&results)?, &table.name, &table.sequence_column)?;
-        if self.place != Place::NotActivated {
-            drift::compare(&*self.siblings, &mut self.notes, &pollable.baseline, &self.names).await?;
+        let baseline = match self.place {
+            Place::NotActivated => pollable.baseline.clone(),
+            Place::After(_) => drift::compare(&*self.siblings, &mut self.notes, &pollable.baseline, &self.names).await?,
+        };
+        let mut plan = self.server.plan(pollable, &baseline);
+        if plan.schema == self.schema {
+            // The very same, so that nobody has to find out that it is equal.
+            plan.schema.clone_from(&self.schema);
+        } else {
+            self.schema.clone_from(&plan.schema);
         }
-        let settings = &self.server.settings;
-        let values = value::Settings { zone: settings.timezone.clone(), decimal_as_string: settings.decimal_as_string };
-        Ok(Poll { open, plan: Plan::new(pollable, values, settings.read_mode), rows: 0 })
+        Ok(Poll { open, plan, rows: 0 })
     }
 
     async fn ask(&mut self, open: &mut Open, query: tiberius::Query<'_>, allowance: &Allowance) -> Result<Vec<Vec<tiberius::Row>>, Error> {
@@ -247,7 +258,7 @@ impl Session {
                 let error = limit.passed(Stage::Statement);
                 // Only a sweep's first batch had all the time there was: if even that is not enough, it is too big.
                 if error == Error::BudgetSpent && self.is_first && self.batch_size > 1 {
-                    self.shrink("it did not come within the time of an invocation");
+                    self.shrink_to(self.batch_size / 2, "it did not come within the time of an invocation");
                 }
                 return Err(error);
             }
@@ -279,7 +290,7 @@ impl Session {
             true => {
                 let mut counts = Vec::new();
                 for range in audit.ranges() {
-                    let query = poll.plan.count(range.from, range.to);
+                    let query = poll.plan.count(range.from, Some(range.to));
                     let results = self.ask(&mut poll.open, query, allowance).await?;
                     counts.push(count(&results)?);
                 }
@@ -322,7 +333,7 @@ impl Session {
                 clock_difference_ms: None,
                 notes: self.notes.clone(),
             },
-            schema: None,
+            schema: self.schema.clone(),
             rows: batch.into_rows(),
             extracted_at_ms: asked_ms,
             end: is_last.then_some(SweepEnd { caught_up: true }),
@@ -372,8 +383,9 @@ impl Session {
         tokio::time::sleep(allowance.timeout(pause)).await;
     }
 
-    fn shrink(&mut self, why: &str) {
-        self.batch_size = (self.batch_size / 2).max(1);
+    /// Asks for at most so many rows from now on, and for fewer than before.
+    fn shrink_to(&mut self, rows: u32, why: &str) {
+        self.batch_size = rows.clamp(1, (self.batch_size / 2).max(1));
         self.good_batches = 0;
         self.estimate = FIRST_BATCH;
         tracing::warn!(
@@ -408,7 +420,8 @@ fn only<'r>(results: &'r [Vec<tiberius::Row>], statement: &'static str) -> Resul
     row.get_column_data(0).map_err(|error| Error::of_driver(Stage::Statement, error))
 }
 
-fn count(results: &[Vec<tiberius::Row>]) -> Result<u64, Error> {
+/// The answer to a question for a count.
+pub(super) fn count(results: &[Vec<tiberius::Row>]) -> Result<u64, Error> {
     match only(results, "the question for a count")? {
         tiberius::ColumnData::I64(Some(count)) => Ok(u64::try_from(*count).unwrap_or_default()),
         other => Err(Error::Malformed { stage: Stage::Statement, detail: format!("a count is {other:?}") }),

@@ -1,0 +1,60 @@
+//! Before a reset: how many rows it leaves out for good.
+//!
+//! Where a document says to begin after the rows that are there, dropping a cursor skips those that were not delivered yet. Their
+//! number is the source's to say, so this one command about cursors asks it; it goes on if the source is silent.
+
+use std::sync::Arc;
+
+use tablesweep::assembly::{self, Assembly};
+use tablesweep::config::Documents;
+use tablesweep::cursor::Position;
+use tablesweep::host::Host;
+use tablesweep::operate::{Finding, Place, found};
+use tablesweep::secrets;
+use tablesweep::sweep::{Allowance, ByteBudget};
+
+use super::change;
+use crate::args::ChangeArgs;
+use crate::documents;
+use crate::exit::Stop;
+use crate::output::note;
+
+/// Says it for each table that was named and has a cursor.
+pub async fn tell(arguments: &ChangeArgs) -> Result<(), Stop> {
+    let documents = documents::load(&arguments.read.config.config)?;
+    let places = change::named(&documents, arguments)?;
+    let asked: Vec<Place> =
+        places.into_iter().filter(|place| assembly::source(&place.source).is_some_and(|kind| kind.cursors.has_baseline)).collect();
+    let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
+    let Some(store) = (if asked.is_empty() { None } else { spec.look().await? }) else { return Ok(()) };
+    let host = Host::system();
+    let assembly = assembled(documents, &host);
+    for place in asked {
+        let items = store.list(&place.connector).await?;
+        let current = found(&place, &items).into_iter().find(|(_, finding)| *finding == Finding::Current);
+        if let Some(cursor) = current.and_then(|(item, _)| item.progress.cursor.clone()) {
+            tell_one(&assembly, &place, &cursor, &host).await;
+        }
+    }
+    Ok(())
+}
+
+fn assembled(documents: Documents, host: &Host) -> Assembly {
+    let resolver = Arc::new(secrets::resolver(&documents, host));
+    Assembly::new(documents, resolver, host.clone())
+}
+
+async fn tell_one(assembly: &Assembly, place: &Place, cursor: &Position, host: &Host) {
+    // One question for a number: the room for pages does not matter.
+    let allowance = Allowance::new(host.clone(), None, ByteBudget::new(0));
+    let counted = match assembly.table(&place.connector, &place.alias).await {
+        Ok(table) => table.left_out_by_reset(cursor, &allowance).await,
+        Err(failure) => Err(failure),
+    };
+    let name = format!("{}/{}", place.connector, place.alias);
+    match counted {
+        Ok(None) => {}
+        Ok(Some(rows)) => note(&format!("{name}: {rows} rows lie after the cursor now and are not delivered if it begins anew")),
+        Err(failure) => note(&format!("{name}: how many rows after the cursor are left out cannot be told: {failure}")),
+    }
+}
