@@ -1,9 +1,10 @@
-//! `tablesweep demo`: a simulated instance, swept by the very same engine.
+//! `tablesweep demo`: a simulated ServiceNow instance and a SQL Server, swept by the very same engine.
 //!
 //! It shows what makes sweeping hard: thousands of rows of one second, rows that are counted and not shown, a row that
 //! appears behind the cursor. Everything lies in a folder that is gone afterwards.
 
 mod broker;
+mod database;
 mod instance;
 
 use std::io;
@@ -29,7 +30,40 @@ use crate::output;
 use crate::sweep::report;
 
 use broker::Broker;
+use database::Database;
 use instance::Instance;
+
+/// What is swept.
+struct World {
+    instance: Instance,
+    database: Database,
+}
+
+/// Something that happens in the world.
+type Event = fn(&World) -> Result<(), Stop>;
+
+/// What happens before each sweep, and what the sweep is to show.
+const STEPS: [(&str, Event); 3] = [
+    (
+        "The first sweep: of ServiceNow 20,001 incidents, 3,000 change requests of one second, and 500 problems\n   \
+         of which the user may not see every tenth, although the instance counts them; of SQL Server 2,000 orders.",
+        |_| Ok(()),
+    ),
+    (
+        "A tick on which nothing happened: one request per ServiceNow table, one connection for the SQL Server table, and\n   nothing is sent twice.",
+        |_| Ok(()),
+    ),
+    ("An incident was updated, another one appeared behind the cursor, and three orders were placed. All are delivered, once.", |world| {
+        world.instance.update()?;
+        world.instance.add_late_row()?;
+        world.database.grow()
+    }),
+];
+
+/// The topics of all tables.
+fn topics() -> Vec<String> {
+    instance::topics().into_iter().chain([database::TOPIC.to_owned()]).collect()
+}
 
 /// The memory that the demo counts as having.
 const MEMORY: u64 = 256 * 1024 * 1024;
@@ -51,14 +85,15 @@ fn unusable(error: &io::Error) -> Stop {
 }
 
 async fn show(folder: &Path, stop: &watch::Receiver<bool>) -> Result<Exit, Stop> {
-    let instance = Instance::start()?;
-    let broker = Broker::start(&instance::topics())?;
-    instance.write_documents(folder, &broker.bootstrap_servers()).map_err(|error| unusable(&error))?;
+    let world = World { instance: Instance::start()?, database: Database::start()? };
+    let broker = Broker::start(&topics())?;
+    world.instance.write_documents(folder, &broker.bootstrap_servers()).map_err(|error| unusable(&error))?;
+    world.database.write_document(folder).map_err(|error| unusable(&error))?;
     let rows = folder.join("rows.ndjson");
     let sweeper = Sweeper::new(folder, &rows, stop.clone()).await?;
     let mut reports = Vec::new();
-    for (step, (title, prepare)) in (1..).zip(instance::STEPS) {
-        prepare(&instance)?;
+    for (step, (title, prepare)) in (1..).zip(STEPS) {
+        prepare(&world)?;
         output::text(&format!("{step}. {title}\n\n"))?;
         let report = sweeper.sweep().await;
         output::text(&format!("{}\n", report::text(&report)))?;
@@ -88,7 +123,7 @@ async fn into_kafka(sweeper: &Sweeper, broker: &Broker) -> Result<bool, Stop> {
     sinks.close().await;
     output::text(&report::text(&report))?;
     let mut found = 0;
-    for topic in instance::topics() {
+    for topic in topics() {
         let topic = broker.read_back(&topic)?;
         output::text(&format!("   {}: {} records; the last one: {}\n", topic.name, topic.records, topic.last))?;
         found += topic.records;
@@ -145,7 +180,7 @@ fn summary(reports: &[SweepReport], rows: &Path) -> Result<String, Stop> {
     for line in records.iter().skip(records.len().saturating_sub(SHOWN)) {
         summary.push_str(&record(line)?);
     }
-    summary.push_str("\nNow for your own instance: put documents into ./config and run `tablesweep check`.\n");
+    summary.push_str("\nNow for your own tables: put documents into ./config and run `tablesweep check`.\n");
     Ok(summary)
 }
 
@@ -153,7 +188,7 @@ fn summary(reports: &[SweepReport], rows: &Path) -> Result<String, Stop> {
 fn record(line: &str) -> Result<String, Stop> {
     let record: Value = serde_json::from_str(line).map_err(|error| Stop::failed(format!("a record of the demo is not JSON: {error}")))?;
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let fields = ["number", "sys_updated_on", "sys_mod_count", "state"];
+    let fields = ["number", "sys_updated_on", "sys_mod_count", "state", "id", "customer", "total", "placed_at"];
     let shown: Vec<String> = fields.iter().filter_map(|name| Some(format!("{name}={}", text(record["value"].get(name)?)))).collect();
     Ok(format!("   {}  key {}\n      {}\n", text(&record["topic"]), text(&record["key"]), shown.join("  ")))
 }

@@ -1,4 +1,4 @@
-//! The simulated instance of the demo: what it holds, and what happens to it.
+//! The simulated ServiceNow instance of the demo: what it holds, and what happens to it.
 
 use std::io;
 use std::path::Path;
@@ -7,23 +7,6 @@ use serde_json::json;
 use tablesweep_testbed::table_api::{Fields, Generate, SimulatorError, TableApi};
 
 use crate::exit::Stop;
-
-/// Something that happens to the instance.
-type Event = fn(&Instance) -> Result<(), Stop>;
-
-/// What happens before each sweep, and what the sweep is to show.
-pub const STEPS: [(&str, Event); 3] = [
-    (
-        "The first sweep: 20,001 incidents, 3,000 change requests of one second, and 500 problems\n   \
-         of which the user may not see every tenth, although the instance counts them.",
-        |_| Ok(()),
-    ),
-    ("A tick on which nothing happened: one request per table, and nothing is sent twice.", |_| Ok(())),
-    ("An incident was updated, and another one appeared behind the cursor. Both are delivered, once.", |instance| {
-        instance.update()?;
-        instance.add_late_row()
-    }),
-];
 
 /// Rows of the generated incidents that share a second: a hundred seconds of history.
 const PER_SECOND: u64 = 200;
@@ -81,13 +64,13 @@ impl Instance {
     }
 
     /// An update of an hour later, which is still long ago: nobody has to wait for the safety lag to pass.
-    fn update(&self) -> Result<(), Stop> {
+    pub fn update(&self) -> Result<(), Stop> {
         let resolved = Fields::from([("state", "6"), ("sys_updated_on", "2026-01-01 01:00:00")]);
         self.api.update("incident", &self.updated, resolved).map_err(refused)
     }
 
     /// A row that a slow transaction wrote: its timestamp lies before rows that were delivered already.
-    fn add_late_row(&self) -> Result<(), Stop> {
+    pub fn add_late_row(&self) -> Result<(), Stop> {
         let late = Fields::from([("number", "INC0000099"), ("state", "1"), ("sys_updated_on", "2026-01-01 00:01:37")]);
         self.api.insert("incident", late).map(drop).map_err(refused)
     }

@@ -183,7 +183,7 @@ fn the_demo_succeeds_and_leaves_nothing_behind() {
     let mut command = bed.command(&["demo"]);
     command.env("TMPDIR", &temporary);
     let ended = ended(command.spawn().expect("started")).expect(0);
-    assert!(ended.stdout.contains("23453 rows swept") && ended.stdout.contains("23453 records written"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("25456 rows swept") && ended.stdout.contains("25456 records written"), "{}", ended.stdout);
     assert!(ended.stdout.contains("number=INC0000099") && ended.stdout.contains("number=INC0000042"), "{}", ended.stdout);
     assert_eq!(std::fs::read_dir(&temporary).expect("a folder").count(), 0);
     assert_eq!(std::fs::read_dir(bed.dir.path()).expect("a folder").count(), 2, "config and tmp");
