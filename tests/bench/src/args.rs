@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Measures the sweep of ServiceNow tables into Kafka against bars that are ratios and counts of one run.
+/// Measures the sweep of tables into Kafka against bars that are ratios and counts of one run.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version)]
 pub struct Arguments {
@@ -80,6 +80,8 @@ pub enum Part {
     Memory,
     /// A cold start of the sweep function.
     Cold,
+    /// A SQL Server table against a bare loop of the driver.
+    SqlServer,
 }
 
 /// A cursor store.
@@ -103,6 +105,10 @@ pub enum Role {
     Simulator,
     /// librdkafka's mock cluster.
     MockBroker,
+    /// The SQL Server.
+    TdsServer,
+    /// Reads a SQL Server table, and nothing else.
+    Driver,
 }
 
 impl Role {
@@ -113,6 +119,8 @@ impl Role {
             Self::Floor => "floor",
             Self::Simulator => "simulator",
             Self::MockBroker => "mock-broker",
+            Self::TdsServer => "tds-server",
+            Self::Driver => "driver",
         }
     }
 }
@@ -123,7 +131,7 @@ mod tests {
 
     #[test]
     fn every_role_is_started_under_its_own_name() {
-        for role in [Role::Sweep, Role::Floor, Role::Simulator, Role::MockBroker] {
+        for role in [Role::Sweep, Role::Floor, Role::Simulator, Role::MockBroker, Role::TdsServer, Role::Driver] {
             let arguments = Arguments::try_parse_from(["bench", role.name()]).expect("a role");
             assert_eq!(arguments.role, Some(role));
         }

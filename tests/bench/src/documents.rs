@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use tablesweep_testbed::tds;
 
 use crate::failed::Failed;
 
@@ -55,13 +56,37 @@ pub struct Swept<'a> {
     pub keys: &'a [(&'a str, &'a str)],
 }
 
+/// A SQL Server table, and into what it is swept.
+#[derive(Debug, Clone, Copy)]
+pub struct Polled<'a> {
+    /// The server's port on this machine.
+    pub port: u16,
+    /// The table in the schema `dbo`, which is its own alias.
+    pub table: &'a str,
+    /// The brokers.
+    pub bootstrap: &'a str,
+    /// The topic.
+    pub topic: &'a str,
+    /// Rows per batch.
+    pub rows: u32,
+}
+
 /// Writes the documents into `folder` and gives the folder.
 pub fn write(folder: PathBuf, swept: &Swept<'_>) -> Result<PathBuf, Failed> {
+    put(folder, swept.bootstrap, &connector(swept))
+}
+
+/// The same for a SQL Server table.
+pub fn write_polled(folder: PathBuf, polled: &Polled<'_>) -> Result<PathBuf, Failed> {
+    put(folder, polled.bootstrap, &poller(polled))
+}
+
+fn put(folder: PathBuf, bootstrap: &str, connector: &Value) -> Result<PathBuf, Failed> {
     let failed = |error: std::io::Error| Failed::at("writing the documents", error);
     std::fs::create_dir_all(folder.join("connectors")).map_err(failed)?;
     let put = |path: &Path, document: Value| std::fs::write(path, document.to_string()).map_err(failed);
-    put(&folder.join("worker.json"), worker(swept.bootstrap))?;
-    put(&folder.join("connectors/bench.json"), json!({"name": "bench", "config": connector(swept)}))?;
+    put(&folder.join("worker.json"), worker(bootstrap))?;
+    put(&folder.join("connectors/bench.json"), json!({"name": "bench", "config": connector}))?;
     Ok(folder)
 }
 
@@ -97,5 +122,28 @@ fn connector(swept: &Swept<'_>) -> Value {
     for (key, value) in swept.keys {
         connector[*key] = (*value).into();
     }
+    connector
+}
+
+fn poller(polled: &Polled<'_>) -> Value {
+    let mut connector = json!({
+        "connector.class": "sqlserver",
+        "tasks.max": "1",
+        "mssql.host": "127.0.0.1",
+        "mssql.port": polled.port.to_string(),
+        "mssql.database": tds::DATABASE,
+        "mssql.user": tds::USER,
+        "mssql.password": tds::PASSWORD,
+        // The server of the benchmark has no TLS, as the other parts have none.
+        "mssql.encrypt": "optional",
+        "mssql.tables": polled.table,
+    });
+    let mut of_table = |key: &str, value: String| connector[format!("mssql.table.{}.{key}", polled.table)] = value.into();
+    of_table("name", format!("dbo.{}", polled.table));
+    of_table("topic", polled.topic.to_owned());
+    of_table("sequence.column", "id".to_owned());
+    of_table("start", "earliest".to_owned());
+    of_table("batch.size", polled.rows.to_string());
+    of_table("max.rows.per.poll", (polled.rows.saturating_mul(20)).to_string());
     connector
 }

@@ -70,3 +70,25 @@ pub struct FloorDone {
     /// What the process used.
     pub usage: Usage,
 }
+
+/// One run of the bare SQL Server driver.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DriverJob {
+    /// The server's port on this machine.
+    pub port: u16,
+    /// The database.
+    pub database: String,
+    /// The table in the schema `dbo`.
+    pub table: String,
+    /// Rows per batch.
+    pub rows: u32,
+}
+
+/// What a run of the bare driver says of itself.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DriverDone {
+    /// Rows that were read.
+    pub rows: u64,
+    /// What the process used.
+    pub usage: Usage,
+}

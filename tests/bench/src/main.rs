@@ -8,6 +8,7 @@
 //! ```text
 //! conductor: this program without a role       sweep   the real engine           simulator    the instance
 //!   starts the others, counts, compares        floor   download, produce         mock-broker  or Apache Kafka
+//!                                              driver  read SQL Server, no more  tds-server   the SQL Server
 //! ```
 //!
 //! Every role is a process of its own, this executable started again, so that the processor time and the memory of the

@@ -4,7 +4,10 @@ mod backfill;
 mod cold;
 mod idle;
 mod shapes;
+mod sql_server;
 mod wide;
+
+pub use sql_server::TABLE as SQL_TABLE;
 
 use std::path::PathBuf;
 
@@ -33,6 +36,7 @@ pub async fn run(options: &Options) -> Result<bool, Failed> {
     let bed = Bed::start(options).await?;
     let mut figures = Vec::new();
     let mut runs = json!({});
+    let mut sql_runs = json!({});
     if options.measures(Part::Backfill) {
         figures.extend(backfill::measure(&bed, &mut runs).await?);
     }
@@ -48,6 +52,9 @@ pub async fn run(options: &Options) -> Result<bool, Failed> {
     if options.measures(Part::Cold) {
         figures.extend(cold::measure(&bed).await?);
     }
+    if options.measures(Part::SqlServer) {
+        figures.extend(sql_server::measure(&bed, &mut sql_runs).await?);
+    }
     let optimised = !cfg!(debug_assertions);
     let passed = figures.iter().all(|figure| figure.passed() != Some(false));
     let document = json!({
@@ -56,7 +63,7 @@ pub async fn run(options: &Options) -> Result<bool, Failed> {
         "broker": bed.broker.name(),
         "processors": std::thread::available_parallelism().map_or(0, usize::from),
         "rows": options.rows, "row_bytes": options.row_bytes, "page": options.page,
-        "figures": figures, "runs": runs, "passed": passed,
+        "figures": figures, "runs": runs, "sql_server_runs": sql_runs, "passed": passed,
     });
     write_json(&options.json, &document)?;
     println!("{}", figure::table(&figures).trim_end());
@@ -123,7 +130,8 @@ impl<'o> Bed<'o> {
     async fn start(options: &'o Options) -> Result<Self, Failed> {
         let scratch = TempDir::new().map_err(|error| Failed::at("making a folder", error))?;
         let single = [idle::TOPIC, wide::TOPIC, cold::TOPIC].map(str::to_owned);
-        let topics: Vec<String> = backfill::topics(options).chain(shapes::topics(options)).chain(single).collect();
+        let shaped = shapes::topics(options).chain(sql_server::topics(options.rounds));
+        let topics: Vec<String> = backfill::topics(options).chain(shaped).chain(single).collect();
         say("starting the broker, the instance and the cursor store");
         let broker = Broker::start(options.mock, &topics).await?;
         let instance = Instance::start().await?;
@@ -154,12 +162,18 @@ impl<'o> Bed<'o> {
     async fn sweep_with(&self, table: &str, topic: &str, store: &StoreJob, keys: &[(&str, &str)]) -> Result<SweepDone, Failed> {
         let bootstrap = self.broker.bootstrap();
         let swept = Swept { url: self.instance.url(), table, bootstrap: &bootstrap, topic, page: self.options.page, keys };
-        let config = documents::write(self.scratch.path().join("config"), &swept)?;
+        self.work(documents::write(self.scratch.path().join("config"), &swept)?, store).await
+    }
+
+    /// Sweeps the only table of the documents in `config`, to its end.
+    async fn work(&self, config: PathBuf, store: &StoreJob) -> Result<SweepDone, Failed> {
         let job = SweepJob { config, store: store.clone(), memory: self.options.memory << 20 };
         let done: SweepDone = child::work(Role::Sweep, &job).await?;
         match done.report.outcome {
             Outcome::CaughtUp => Ok(done),
-            outcome => Err(Failed::at(format!("the sweep of {table} ended as {outcome:?}"), format!("{:?}", done.report.reason))),
+            outcome => {
+                Err(Failed::at(format!("the sweep of {} ended as {outcome:?}", done.report.table), format!("{:?}", done.report.reason)))
+            }
         }
     }
 

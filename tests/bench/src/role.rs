@@ -1,5 +1,6 @@
 //! The roles: what is measured, and what it is measured with.
 
+mod driver;
 pub mod floor;
 mod serving;
 mod sweep;
@@ -21,6 +22,8 @@ pub async fn run(role: Role) -> Result<(), Failed> {
         Role::Floor => answer(&floor::run(job()?).await?),
         Role::Simulator => serving::simulator(),
         Role::MockBroker => serving::mock_broker(),
+        Role::TdsServer => serving::tds_server(),
+        Role::Driver => answer(&driver::run(job()?).await?),
     }
 }
 

@@ -22,7 +22,7 @@ const FEW: &[&str] = &[
     "--cursors",
     "sqlite",
     "--only",
-    "backfill,shapes,memory",
+    "backfill,shapes,memory,sql-server",
 ];
 
 fn bench(json: &Path, more: &[&str]) -> Output {
@@ -65,4 +65,5 @@ fn without_bars_the_same_run_reports_the_same_and_succeeds() {
     assert!(value("bytes over the wire per row") > 50.0 && value("requests per full page") >= 1.25, "{document}");
     assert!(value("strings to schemaless, processor time") > 0.5 && value("strings with schema beside them to schemaless") > 0.5);
     assert!(value("peak memory at 2 KB rows") > 5.0, "{document}");
+    assert!(value("SQL Server sweep to bare driver") > 0.0 && value("SQL Server bytes over the wire per row") > 400.0, "{document}");
 }
