@@ -10,4 +10,5 @@ mod kills;
 mod late;
 mod polls;
 mod start;
+mod typed;
 mod types;
