@@ -153,6 +153,11 @@ impl Shape {
         self.headers.iter().cloned().chain(own).collect()
     }
 
+    /// Whether records have bytes of their own. Otherwise their values are the page's, and take no memory beside it.
+    pub fn copies_rows(&self) -> bool {
+        self.envelope.is_some() || !matches!(self.mode, Mode::Schemaless)
+    }
+
     /// The records of a page, all or none.
     ///
     /// # Errors

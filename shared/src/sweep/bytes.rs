@@ -80,6 +80,13 @@ impl Admission {
         true
     }
 
+    /// What was made of the page takes `bytes` beside it, room or not: it is there already, and later pages wait for it.
+    pub fn add(&self, bytes: u64) {
+        let mut held = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        self.budget.state().bytes += bytes;
+        *held += bytes;
+    }
+
     /// The page is complete and takes `bytes`; what was admitted beyond that is free again.
     pub fn settle(&self, bytes: u64) {
         let mut held = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,5 +129,21 @@ mod tests {
         assert!(!second.grow_to(41), "no room beside the other page");
         small.settle(10);
         assert!(second.grow_to(90));
+    }
+
+    #[tokio::test]
+    async fn what_is_made_of_a_page_counts_until_the_page_is_given_back() {
+        let budget = ByteBudget::new(100);
+        let page = budget.admit(40).await;
+        page.add(500);
+        let waiting = tokio::spawn({
+            let budget = Arc::clone(&budget);
+            async move { budget.admit(1).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(page);
+        drop(waiting.await.expect("admitted"));
+        assert_eq!(budget.state().bytes, 0);
     }
 }

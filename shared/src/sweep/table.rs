@@ -337,6 +337,9 @@ impl<'a> Sweep<'a> {
                 return (number, Sent::TooLate);
             }
             let admission = page.admission;
+            if let (true, Some(admission)) = (job.shape.copies_rows(), &admission) {
+                admission.add(records.iter().map(|record| record.size() as u64).sum());
+            }
             match job.sink.send(records).await {
                 Ok(acks) => {
                     let held: Acks = Box::pin(async move {
