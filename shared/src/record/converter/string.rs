@@ -1,7 +1,8 @@
 //! Connect's `StringConverter`: a text as it is, and of everything else what Java's `toString` says.
 //!
 //! For keys this is the text itself. For values it is a notation that nothing reads back; a document that asks for it is
-//! warned, and gets what Connect would write.
+//! warned, and gets what Connect would write. Two things differ: bytes have their length where Java's have an address in
+//! memory, and days before October 1582 are of today's calendar where Java goes over to the Julian one.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
 
 use super::{Converter, EncodeError, Encoder};
 use crate::failure::Failure;
@@ -94,9 +96,13 @@ fn write(schema: &Schema, value: &Value<'_>, out: &mut String) -> Result<(), Enc
 
 /// A moment as `java.util.Date` writes it in UTC.
 fn date(milliseconds: Option<i64>, out: &mut String) -> Result<(), EncodeError> {
-    let moment = milliseconds.and_then(|milliseconds| Timestamp::from_millisecond(milliseconds).ok());
+    let moment = milliseconds.and_then(|milliseconds| {
+        // Not by way of a timestamp of this library, which ends a day before the year 9999 does.
+        let epoch = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+        epoch.checked_add(SignedDuration::from_millis(milliseconds)).ok()
+    });
     let moment = moment.ok_or_else(|| EncodeError { detail: "a moment is beyond the year 9999".to_owned() })?;
-    write!(out, "{}", moment.strftime("%a %b %d %H:%M:%S UTC %Y")).map_err(|_| EncodeError::unlike("text"))
+    write!(out, "{} UTC {}", moment.strftime("%a %b %d %H:%M:%S"), moment.year()).map_err(|_| EncodeError::unlike("text"))
 }
 
 /// A number as Java writes it: plain between 10^-3 and 10^7, else with an exponent, and always with a point.
