@@ -4,8 +4,7 @@
 //! warned, and gets what Connect would write. Two things differ: bytes have their length where Java's have an address in
 //! memory, and days before October 1582 are of today's calendar where Java goes over to the Julian one.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{LowerExp, Write as _};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -60,8 +59,8 @@ fn write(schema: &Schema, value: &Value<'_>, out: &mut String) -> Result<(), Enc
         Value::Null => out.push_str("null"),
         Value::Text(text) => out.push_str(&text.plain()),
         Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
-        Value::Float32(number) => float(f64::from(*number), &format!("{number:e}"), out),
-        Value::Float64(number) => float(*number, &format!("{number:e}"), out),
+        Value::Float32(number) => float(f64::from(*number), &scientific(number), out),
+        Value::Float64(number) => float(*number, &scientific(number), out),
         Value::Decimal(unscaled) => match schema.as_logical() {
             Some(Logical::Decimal(scale)) => out.push_str(&decimal_text(*unscaled, scale)),
             _ => return Err(EncodeError::unlike("its schema")),
@@ -105,17 +104,21 @@ fn date(milliseconds: Option<i64>, out: &mut String) -> Result<(), EncodeError> 
     write!(out, "{} UTC {}", moment.strftime("%a %b %d %H:%M:%S"), moment.year()).map_err(|_| EncodeError::unlike("text"))
 }
 
+/// The shortest digits that read back as `number`, but at least two: then the two that are nearest to it.
+fn scientific(number: &impl LowerExp) -> String {
+    let shortest = format!("{number:e}");
+    if shortest.contains('.') { shortest } else { format!("{number:.1e}") }
+}
+
 /// A number as Java writes it: plain between 10^-3 and 10^7, else with an exponent, and always with a point.
-fn float(number: f64, exponent: &str, out: &mut String) {
+fn float(number: f64, scientific: &str, out: &mut String) {
     let size = number.abs();
+    let (digits, power) = scientific.split_once('e').unwrap_or((scientific, "0"));
     if size == 0.0 || (1e-3..1e7).contains(&size) {
-        let (digits, power) = exponent.split_once('e').unwrap_or((exponent, "0"));
         out.push_str(&plain(digits, power.parse().unwrap_or(0)));
         return;
     }
-    let (digits, power) = exponent.split_once('e').unwrap_or((exponent, "0"));
-    let digits = if digits.contains('.') { Cow::Borrowed(digits) } else { Cow::Owned(format!("{digits}.0")) };
-    out.push_str(&digits);
+    out.push_str(digits);
     out.push('E');
     out.push_str(power);
 }
@@ -124,6 +127,7 @@ fn float(number: f64, exponent: &str, out: &mut String) {
 fn plain(digits: &str, power: i32) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     let digits: String = digits.chars().filter(|digit| *digit != '.').collect();
+    let digits = digits.trim_end_matches('0');
     let whole = usize::try_from(power + 1).unwrap_or(0);
     if power < 0 {
         let zeros = "0".repeat(usize::try_from(-power - 1).unwrap_or(0));
@@ -157,5 +161,34 @@ fn write_json(value: &serde_json::Value, out: &mut String) {
             out.push(']');
         }
         other => out.push_str(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_java_writes_them() {
+        let written = |number: f64| {
+            let mut out = String::new();
+            float(number, &scientific(&number), &mut out);
+            out
+        };
+        for (number, text) in [
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (-100.0, "-100.0"),
+            (0.001, "0.001"),
+            (9.99e-4, "9.99E-4"),
+            (1234.5, "1234.5"),
+            (9_999_999.0, "9999999.0"),
+            (1e7, "1.0E7"),
+            (f64::MAX, "1.7976931348623157E308"),
+            (5e-324, "4.9E-324"),
+        ] {
+            assert_eq!(written(number), text);
+        }
     }
 }
