@@ -9,6 +9,8 @@ mod kafka;
 mod kills;
 mod late;
 mod polls;
+mod real;
+mod reports;
 mod start;
 mod typed;
 mod types;

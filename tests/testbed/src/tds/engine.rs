@@ -22,6 +22,8 @@ mod plan;
 mod run;
 mod select;
 mod temporal;
+#[cfg(test)]
+mod tests;
 mod text;
 mod write;
 

@@ -185,7 +185,18 @@ pub fn bind(name: &str, arguments: Vec<Typed>, world: &World, session: &Session)
             return Err(error);
         }
     };
-    Ok(Typed { node: Node::Call(function, arguments), ty, nullable })
+    let arguments =
+        arguments.into_iter().enumerate().map(|(place, argument)| if function.counts(place) { whole(argument) } else { argument });
+    Ok(Typed { node: Node::Call(function, arguments.collect()), ty, nullable })
+}
+
+/// A number where one is meant: `NCHAR(0xD83D)` is one of bytes.
+fn whole(argument: Typed) -> Typed {
+    if argument.ty.is_integer() {
+        return argument;
+    }
+    let node = Node::Cast { of: Box::new(argument.node), from: argument.ty, to: Type::Int, style: 0, attempt: false };
+    Typed { node, ty: Type::Int, nullable: argument.nullable }
 }
 
 /// `REPLICATE` of a limited string stays limited, at the most that a row takes.
@@ -241,6 +252,16 @@ fn server_property(name: &str, world: &World) -> Bound<Value> {
 }
 
 impl Function {
+    /// Is the argument at this place a number?
+    fn counts(self, place: usize) -> bool {
+        match self {
+            Self::Char | Self::NChar => place == 0,
+            Self::Substring => place > 0,
+            Self::Left | Self::Right | Self::Replicate => place == 1,
+            _ => false,
+        }
+    }
+
     /// Does it give the same value each time?
     pub fn is_stable(self) -> bool {
         self != Self::NewId
