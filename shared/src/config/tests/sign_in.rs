@@ -51,9 +51,11 @@ fn each_way_to_sign_in_is_read_into_the_settings() {
         ServiceNow::read(&documents.connectors[0].values).unwrap_or_else(|faults| panic!("{faults}"))
     };
     let oauth = with(&OAUTH, &[("snow.oauth.client.secret", "s")]);
-    let settings = read(&[("snow.auth.type", "api_key"), ("snow.auth.api.key", "now_abc")]);
+    let nobody = [("snow.auth.username", ""), ("snow.auth.password", "")];
+    let settings = read(&with(&nobody, &[("snow.auth.type", "api_key"), ("snow.auth.api.key", "now_abc")]));
     assert!(matches!(settings.auth, Auth::ApiKey { .. }));
-    let settings = read(&[("snow.auth.type", "certificate"), ("snow.tls.keystore.path", "/c.pem"), ("snow.tls.keystore.type", "pem")]);
+    let certificate = [("snow.auth.type", "certificate"), ("snow.tls.keystore.path", "/c.pem"), ("snow.tls.keystore.type", "pem")];
+    let settings = read(&with(&nobody, &certificate));
     assert!(matches!(settings.auth, Auth::Certificate));
     let store = settings.tls.keystore.unwrap();
     assert_eq!((store.key.as_str(), store.path.as_str(), store.format.as_deref()), ("snow.tls.keystore.path", "/c.pem", Some("PEM")));
