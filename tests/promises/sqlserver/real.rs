@@ -10,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 
 use serde_json::Value;
 use tablesweep::sweep::Outcome;
-use tablesweep_testbed::tds::{self, Server};
+use tablesweep_testbed::tds::{self, Encryption, Identity, Server};
 use tiberius::{AuthMethod, Client, Config, EncryptionLevel};
 use tokio::net::TcpStream;
 use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt as _};
@@ -304,6 +304,27 @@ async fn a_locking_read_waits_for_a_row_in_flight() {
         assert_eq!(target.bed.sweep().await.rows, 1);
     })
     .await;
+}
+
+/// The way of the variable, tried on a test server that encrypts: without a real one, nothing else would.
+#[tokio::test]
+async fn what_the_variable_names_is_swept_and_left_clean() {
+    let server = Server::start().expect("a server");
+    server.configure(|settings| {
+        settings.encryption = Encryption::On;
+        settings.identity = Some(Identity::of_pem(include_str!("../../testbed/data/certificates/server.pem")));
+    });
+    let (user, password, port, database) = (tds::USER, tds::PASSWORD, server.port(), tds::DATABASE);
+    let mut target = Target::real(&format!("mssql://{user}:{password}@127.0.0.1:{port}/{database}?mssql.trust.server.certificate=true"));
+    target.run("CREATE SCHEMA $").await;
+    target.run("CREATE TABLE [$].[orders] (id int NOT NULL CONSTRAINT orders_id PRIMARY KEY)").await;
+    target.run("INSERT INTO [$].[orders] (id) VALUES (1), (2)").await;
+    target.point("orders", "id");
+    assert_eq!(target.bed.sweep().await.rows, 2);
+    assert!(server.attempts().iter().all(|attempt| attempt.encrypted_after));
+    target.clear().await;
+    assert!(server.rows(&format!("{}.orders", target.schema)).is_err(), "nothing is left");
+    assert_eq!(server.refusals(), Vec::<String>::new());
 }
 
 /// What a document holds is text.
