@@ -56,6 +56,7 @@ fn a_failure_that_may_pass_is_exit_code_1_and_the_next_sweep_goes_on() {
 fn a_feature_that_is_not_built_is_refused_before_anything_is_contacted() {
     let mut bed = Bed::new(5);
     bed.set("value.converter", "io.confluent.connect.avro.AvroConverter");
+    bed.set("value.converter.schema.registry.url", "http://registry.example:8081");
     let ended = bed.sweep(&[]).expect(2);
     assert!(ended.stderr.contains("Config.NotBuilt") && ended.stderr.contains("value.converter"), "{}", ended.stderr);
     assert_eq!(bed.api.log().len(), 0);

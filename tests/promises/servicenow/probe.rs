@@ -115,6 +115,22 @@ async fn rows_that_are_hidden_at_first_do_not_fail_a_table() {
 }
 
 #[tokio::test]
+async fn a_row_without_a_field_is_a_hidden_one_and_one_without_a_cursor_is_skipped_where_that_is_wanted() {
+    let laptop = laptop();
+    laptop.generate(5, 1);
+    laptop.api.fault(Fault::new(Effect::EmptyRows { every: 1 }).table("incident"));
+    assert_eq!(laptop.sweep().await.rows, 5);
+    assert_eq!(record(&laptop).await["result"], "proven");
+
+    let laptop = self::laptop().with("snow.source.bad.row.behavior", "skip");
+    laptop.generate(5, 1);
+    laptop.api.fault(Fault::new(Effect::FieldMissing { field: "sys_updated_on".to_owned() }).table("incident"));
+    assert_eq!(laptop.sweep().await.rows, 5);
+    let record = record(&laptop).await;
+    assert!(record["result"] == "unsettled" && record["remarks"].to_string().contains("bad.row.behavior"), "{record}");
+}
+
+#[tokio::test]
 async fn the_three_kinds_of_403_are_told_apart_and_the_field_is_named() {
     let forbidden = |why| Rules { forbidden: Some(why), ..Rules::default() };
     let refused = |rules: Rules| Rules { denied: Denied::Refused, ..rules };

@@ -208,7 +208,7 @@ impl Probe<'_> {
         let fields = self.projection();
         let range = Range::from(self.cursor.second, None);
         let query = encoded(&self.asking.table.query, &range.terms(&self.fields), &self.fields);
-        let is_view = self.fields.id != "sys_id";
+        let is_view = self.fields.id.ends_with("_sys_id");
         let first = match self.asking.counted(&query, 1, Some(&fields), is_view).await {
             Err(Error::Forbidden { detail }) => return Err(self.denied(detail).await),
             other => other?,
@@ -220,7 +220,13 @@ impl Probe<'_> {
                 VIEW_CAP[0]
             ));
         }
-        let mut found = first.0.into_iter().next();
+        // A row without any field is one that an access rule hides, or one that has none of those that were asked for.
+        let mut is_blank = false;
+        let mut shown = |rows: Vec<Fields>| {
+            is_blank |= !rows.is_empty();
+            rows.into_iter().find(|row| row.names().next().is_some())
+        };
+        let mut found = shown(first.0);
         // A condition on time may be what goes wrong, and so may the base query: the next ones do without.
         let mut others = vec![format!("{}ISNOTEMPTY", self.fields.timestamp), String::new()];
         if !self.cursor.id.is_empty() {
@@ -232,7 +238,10 @@ impl Probe<'_> {
             if found.as_ref().is_some_and(is_timed) {
                 break;
             }
-            found = self.asking.rows(&query, 1, Some(&fields)).await?.into_iter().next().or(found);
+            found = shown(self.asking.rows(&query, 1, Some(&fields)).await?).or(found);
+        }
+        if found.is_none() && is_blank {
+            found = self.asking.rows("", 1, None).await?.into_iter().find(|row| row.names().next().is_some());
         }
         Ok(found)
     }
@@ -258,22 +267,22 @@ impl Probe<'_> {
             let missing = missing.join(", ");
             self.remarks.push(format!("not in the rows, though the alias's fields name it: {missing}. No such field, or an ACL hides it"));
         }
-        for (field, setting) in [(&id, "sys.id.field"), (&timestamp, "timestamp.field")] {
-            if !row.has(field) {
-                let like = self.alike(field).await?;
-                return Err(Finding::FieldMissing { field: field.clone(), key: self.key(setting), like }.into());
-            }
-        }
-        let (found_id, found_time) = (row.text(&id).filter(|id| !id.is_empty()), row.text(&timestamp).filter(|time| !time.is_empty()));
+        let filled = |field: &str| row.text(field).filter(|text| !text.is_empty());
+        let (found_id, found_time) = (filled(&id), filled(&timestamp));
         for (field, setting, is_there) in [(&id, "sys.id.field", found_id.is_some()), (&timestamp, "timestamp.field", found_time.is_some())]
         {
             // Rows with a time were asked for, too; where none came, no row has one.
             if !is_there && self.bad_row == BadRow::Fail {
-                let like = self.alike(field).await?;
-                return Err(Finding::FieldEmpty { field: field.clone(), key: self.key(setting), like }.into());
+                let (field, key, like) = (field.clone(), self.key(setting), self.alike(field).await?);
+                let is_shown = row.has(&field);
+                let finding = if is_shown { Finding::FieldEmpty { field, key, like } } else { Finding::FieldMissing { field, key, like } };
+                return Err(finding.into());
             }
         }
-        let (Some(found_id), Some(found_time)) = (found_id, found_time) else { return Ok(None) };
+        let (Some(found_id), Some(found_time)) = (found_id, found_time) else {
+            self.remarks.push("a row has no readable cursor, and is skipped as snow.source.bad.row.behavior says".to_owned());
+            return Ok(None);
+        };
         match (time::parse(&found_time), self.bad_row) {
             (Some(second), _) => Ok(Some(Subject { second, id: found_id, row })),
             (None, BadRow::Skip) => Ok(None),
