@@ -214,10 +214,10 @@ impl Laptop {
     }
 }
 
-/// The lines of an ndjson file; none if there is no file.
+/// The lines of an ndjson file; none if there is no file. One that is being written, or was torn by a kill, does not count.
 pub fn read_lines(path: &Path) -> Vec<Line> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines()
+    whole_lines(&text)
         .map(|line| {
             let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
             Line {
@@ -229,4 +229,9 @@ pub fn read_lines(path: &Path) -> Vec<Line> {
             }
         })
         .collect()
+}
+
+/// The lines of a text that end.
+pub fn whole_lines(text: &str) -> std::str::Lines<'_> {
+    text.rfind('\n').map_or("", |end| &text[..end]).lines()
 }

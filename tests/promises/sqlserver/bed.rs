@@ -23,6 +23,8 @@ use tablesweep_testbed::tds::{self, Server};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
+use crate::laptop::whole_lines;
+
 /// The longest that anything in these tests may take; reaching it is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -193,7 +195,7 @@ impl Bed {
     /// Everything delivered so far.
     pub fn lines(&self) -> Vec<Line> {
         let text = std::fs::read_to_string(self.path("out.ndjson")).unwrap_or_default();
-        text.lines()
+        whole_lines(&text)
             .map(|text| {
                 let line: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"));
                 let value = text.split_once("\"value\":").map_or("", |(_, value)| value.trim_end_matches('}')).to_owned() + "}";
