@@ -96,7 +96,7 @@ impl Target {
         // These are the tests' own statements; whom the product trusts is the document's to say.
         config.trust_cert();
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await.expect("a connection");
-        Client::connect(config, stream.compat_write()).await.unwrap_or_else(|error| panic!("{}: {error}", self.host))
+        Box::pin(Client::connect(config, stream.compat_write())).await.unwrap_or_else(|error| panic!("{}: {error}", self.host))
     }
 
     /// Runs a batch; `$` stands for the schema.
