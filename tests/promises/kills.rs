@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tablesweep::sweep::{Outcome, UNCOMMITTED};
@@ -22,13 +23,19 @@ const BOUND: usize = UNCOMMITTED * PAGE + 3 * PER_SECOND;
 
 /// Starts a sweep, kills it at the nth visit of the failpoint, and answers how many rows lay in the file then.
 fn killed_at(laptop: &Laptop, failpoint: &str, visit: u32) -> usize {
+    kill_sweep(&laptop.documents(), &laptop.path("cursors.db"), &laptop.path("out.ndjson"), failpoint, visit);
+    laptop.lines().len()
+}
+
+/// Starts the program with these documents, cursors and records, and kills it at the nth visit of the failpoint.
+pub fn kill_sweep(documents: &Path, cursors: &Path, records: &Path, failpoint: &str, visit: u32) {
     let mut child = Command::new(program("tablesweep"))
         .args(["sweep", "--output", "json", "--config"])
-        .arg(laptop.documents())
+        .arg(documents)
         .arg("--cursors")
-        .arg(format!("sqlite:{}", laptop.path("cursors.db").display()))
+        .arg(format!("sqlite:{}", cursors.display()))
         .arg("--sink")
-        .arg(format!("ndjson:{}", laptop.path("out.ndjson").display()))
+        .arg(format!("ndjson:{}", records.display()))
         .env("TABLESWEEP_FAILPOINT", format!("{failpoint}:{visit}"))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -39,7 +46,6 @@ fn killed_at(laptop: &Laptop, failpoint: &str, visit: u32) -> usize {
     child.kill().expect("kill -9");
     child.wait().expect("it ended");
     assert!(reached, "the sweep ended before the failpoint {failpoint}:{visit}");
-    laptop.lines().len()
 }
 
 /// Kills at the moment, runs to the end, and checks what came of it. Answers the number of rows that came twice.

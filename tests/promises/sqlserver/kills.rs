@@ -1,35 +1,17 @@
 //! kill -9 at named moments, in a real process; then a sweep to the end.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
 
 use tablesweep::sweep::{Outcome, UNCOMMITTED};
-use tablesweep_testbed::program::program;
 
 use super::bed::Bed;
+use crate::kills::kill_sweep;
 
 const BATCH: usize = 50;
 
 /// Starts a sweep and kills it at the nth visit of the failpoint; answers how many rows lay in the file then.
 fn killed_at(bed: &Bed, failpoint: &str, visit: u32) -> usize {
-    let mut child = Command::new(program("tablesweep"))
-        .args(["sweep", "--output", "json", "--config"])
-        .arg(bed.documents())
-        .arg("--cursors")
-        .arg(format!("sqlite:{}", bed.path("cursors.db").display()))
-        .arg("--sink")
-        .arg(format!("ndjson:{}", bed.path("out.ndjson").display()))
-        .env("TABLESWEEP_FAILPOINT", format!("{failpoint}:{visit}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let reached = stderr.lines().map_while(Result::ok).any(|line| line == format!("failpoint {failpoint}"));
-    child.kill().expect("kill -9");
-    child.wait().expect("it ended");
-    assert!(reached, "the sweep ended before the failpoint {failpoint}:{visit}");
+    kill_sweep(&bed.documents(), &bed.path("cursors.db"), &bed.path("out.ndjson"), failpoint, visit);
     bed.lines().len()
 }
 
