@@ -5,6 +5,7 @@
 //! prepared in it, belongs to one schema and is kept as long as that is in use.
 
 pub mod json;
+pub mod registry;
 pub mod string;
 
 use std::fmt;
