@@ -52,7 +52,7 @@ struct State {
     on_their_way: VecDeque<(u64, Vec<Arrived>)>,
     arrived: Vec<Arrived>,
     unreadable: Vec<String>,
-    /// Rows handed over up to and with each page.
+    /// Rows handed over by the holder of the lease up to and with each page.
     handed_over: Vec<u64>,
     /// Of these, the rows that a commit has covered.
     committed: u64,
@@ -72,11 +72,16 @@ impl Collector {
         state.pages = 0;
         state.struck = false;
         state.on_their_way.clear();
+    }
+
+    /// A holder of the lease begins; it has handed nothing over.
+    pub(crate) fn begins(&self) {
+        let mut state = self.state();
         state.handed_over.clear();
         state.committed = 0;
     }
 
-    /// A commit took effect that covers so many of the rows handed over by this process.
+    /// A commit took effect that covers so many of the rows handed over by this holder.
     pub(crate) fn committed(&self, rows: u64) {
         self.state().committed = rows;
     }

@@ -42,7 +42,7 @@ pub(crate) struct FaultyStore {
     plan: Plan,
     seen: Arc<Mutex<Seen>>,
     sink: Arc<Collector>,
-    /// Rows that earlier processes have committed.
+    /// Rows that earlier holders of the lease have committed.
     rows_before: AtomicU64,
     calls: AtomicU64,
 }
@@ -132,7 +132,12 @@ impl FaultyStore {
     fn note(&self, change: &Change, item: &Item) {
         let rows = item.progress.counters.rows;
         match change {
-            Change::Acquire(_) => self.rows_before.store(rows, Ordering::SeqCst),
+            // Of two sweeps at once the second begins when the first has released, and counts from there. The same acquire sent
+            // again is told again, before anything was handed over.
+            Change::Acquire(_) => {
+                self.rows_before.store(rows, Ordering::SeqCst);
+                self.sink.begins();
+            }
             Change::Commit(..) | Change::Release(..) => {
                 self.sink.committed(rows.saturating_sub(self.rows_before.load(Ordering::SeqCst)));
             }
