@@ -11,6 +11,7 @@
 //! other; `assembly` puts them together.
 
 pub mod assembly;
+pub mod aws;
 pub mod config;
 pub mod conversion;
 pub mod cursor;
@@ -18,6 +19,7 @@ pub mod delivery;
 pub mod failure;
 pub mod function;
 pub mod host;
+mod http;
 pub mod operate;
 pub mod plan;
 pub mod record;

@@ -16,8 +16,9 @@ use super::error::{Error, Remedy};
 use super::keys::{Retry, ServiceNow};
 use super::limiter::{Limiter, Limiters};
 use super::rate::{self, epoch_seconds, retry_after};
-use super::transport::{Transport, describe};
+use super::transport::Transport;
 use crate::host::Host;
+use crate::http::describe;
 use crate::source::Spent;
 use crate::sweep::{Admission, Allowance, Ticket};
 

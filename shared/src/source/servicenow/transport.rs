@@ -4,7 +4,6 @@
 //! other) and follows no redirects (the credentials are for the address in the document).
 
 use std::error::Error as StdError;
-use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use rustls::{AlertDescription, CertificateError};
@@ -13,11 +12,9 @@ use url::Url;
 
 use super::error::Error;
 use super::keys::{Proxy, ServiceNow, Tls};
+use crate::http::{POOL_IDLE, describe};
 
 mod store;
-
-/// An idle connection is not used again after this long: a frozen process does not notice that it was closed.
-const POOL_IDLE: Duration = Duration::from_secs(40);
 
 /// The connection pool of an instance, with what its failures need to be understood.
 #[derive(Debug, Clone)]
@@ -178,22 +175,4 @@ fn cause<'e, E: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Opti
         };
     }
     None
-}
-
-/// A transport error and its causes, without the address: that may hold what nobody should read.
-pub(super) fn describe(error: &reqwest::Error) -> String {
-    let kind = match error {
-        error if error.is_timeout() => "timed out",
-        error if error.is_connect() => "cannot connect",
-        error if error.is_body() || error.is_decode() => "the connection ended early",
-        _ => "the connection failed",
-    };
-    let mut text = kind.to_owned();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

@@ -11,9 +11,10 @@ use super::super::error::Error;
 use super::super::http::{header, title, without_query};
 use super::super::keys::{Grant, Oauth};
 use super::super::rate::{epoch_seconds, retry_after};
-use super::super::transport::{Transport, describe};
+use super::super::transport::Transport;
 use super::assertion::assertion;
 use crate::host::Host;
+use crate::http::describe;
 
 /// The lifetime of a token whose answer names none: the instance's own default.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(1800);

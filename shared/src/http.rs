@@ -1,0 +1,25 @@
+//! What the parts that speak HTTP without the AWS SDK have in common.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+/// An idle connection is not used again after this long: a frozen process does not notice that it was closed.
+pub(crate) const POOL_IDLE: Duration = Duration::from_secs(40);
+
+/// A transport error and its causes, without the address: that may hold what nobody should read.
+pub(crate) fn describe(error: &reqwest::Error) -> String {
+    let kind = match error {
+        error if error.is_timeout() => "timed out",
+        error if error.is_connect() => "cannot connect",
+        error if error.is_body() || error.is_decode() => "the connection ended early",
+        _ => "the connection failed",
+    };
+    let mut text = kind.to_owned();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
