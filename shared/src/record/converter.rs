@@ -4,7 +4,12 @@
 //! writes one row after the other and does no I/O. A schema is shared and never changes, so an encoder, and all that is
 //! prepared in it, belongs to one schema and is kept as long as that is in use.
 
+pub mod avro;
 pub mod json;
+pub mod json_schema;
+#[cfg(test)]
+pub(super) mod ledger;
+mod registering;
 pub mod registry;
 pub mod string;
 
@@ -17,6 +22,8 @@ use bytes::Bytes;
 use super::schema::Schema;
 use super::value::Value;
 use crate::failure::Failure;
+
+pub use registering::RegistryConverter;
 
 /// What keys or values are written as.
 #[async_trait]

@@ -296,11 +296,12 @@ impl Shape {
             Some(envelope) => envelope.schema(schema),
             None => Arc::clone(schema),
         });
+        let named = |failure: Failure| Failure { message: format!("{}: {}", self.names.shown(), failure.message), ..failure };
         Ok(Writer {
             shape: self,
             headers: self.headers(page.extracted_at_ms),
-            keys: self.keys.encoder(&self.topic, Some(&self.key_schema)).await?,
-            values: self.values.encoder(&self.topic, schema.as_ref()).await?,
+            keys: self.keys.encoder(&self.topic, Some(&self.key_schema)).await.map_err(named)?,
+            values: self.values.encoder(&self.topic, schema.as_ref()).await.map_err(named)?,
         })
     }
 

@@ -160,7 +160,7 @@ impl Encoder for JsonEncoder {
 
 /// How values of a schema are written.
 #[derive(Debug)]
-enum Form {
+pub(super) enum Form {
     Plain,
     Numeric {
         scale: u8,
@@ -170,7 +170,7 @@ enum Form {
 }
 
 impl Form {
-    fn of(schema: &Schema, decimals: DecimalFormat) -> Self {
+    pub(super) fn of(schema: &Schema, decimals: DecimalFormat) -> Self {
         match (&schema.kind, schema.as_logical()) {
             (Type::Struct(fields), _) => Self::Struct(
                 fields
@@ -189,7 +189,7 @@ impl Form {
         }
     }
 
-    fn write(&self, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    pub(super) fn write(&self, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match (self, value) {
             (_, Value::Null) => out.extend_from_slice(b"null"),
             (Self::Struct(fields), Value::Struct(values)) => return write_struct(fields, values, out),

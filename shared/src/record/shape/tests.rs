@@ -5,6 +5,8 @@ use crate::cursor::Phase;
 use crate::source::Checkpoint;
 use crate::sweep::WindowChange;
 
+mod registered;
+
 const ROW: &str = "{\"sys_id\":\"8f4b\", \"n\":\"\u{e4}\"}";
 
 fn page_of(rows: &[Bytes]) -> Page {
@@ -220,19 +222,22 @@ fn example(name: &str) -> serde_json::Value {
     serde_json::from_str(json).expect("JSON")
 }
 
-#[tokio::test]
-async fn the_examples_of_the_documentation_are_what_is_written() {
+fn documented_mapping() -> Mapping {
     let fields = "sys_id:string,priority:int8,opened_at:timestamp,due_date:date".split(',').map(|entry| {
         let (name, kind) = entry.split_once(':').expect("a pair");
         (name.to_owned(), FieldType::parse(kind).expect("a type"))
     });
-    let mapping = Mapping { fields: fields.collect(), evolution: Evolution::Permissive, uninvited: None };
+    Mapping { fields: fields.collect(), evolution: Evolution::Permissive, uninvited: None }
+}
+
+#[tokio::test]
+async fn the_examples_of_the_documentation_are_what_is_written() {
     let row = Bytes::from(example("row").to_string());
     let mut page = page_of(&[row]);
     page.rows[0].timestamp_ms = Some(1_793_277_042_000);
     for (name, shape) in [
         ("strings", with_schema(shape().strings())),
-        ("typed", with_schema(shape().mapped(mapping))),
+        ("typed", with_schema(shape().mapped(documented_mapping()))),
         ("envelope", shape().enveloped("acme.service-now.com")),
         ("schemaless with schemas.enable", with_schema(shape())),
     ] {
