@@ -157,6 +157,8 @@ pub struct SourceKind {
     pub not_yet: Option<&'static str>,
     /// The key that says what a row does that is larger than the sink takes: `fail` or `skip`.
     pub oversize_key: &'static str,
+    /// The key that says what shape record values have; `schemaless` is the one without a schema.
+    pub schema_mode_key: &'static str,
     /// Its cursors, as far as they can be told without contacting anything.
     pub cursors: CursorRules,
 }

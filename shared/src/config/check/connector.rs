@@ -2,11 +2,12 @@
 
 use super::draft::{Draft, converter_role, raw_text};
 use crate::config::connect::{self, CLASS, CONNECTOR_KEYS, PRODUCER_OVERRIDE, REFUSED_IN_CONNECTOR, TASKS_MAX, TOPIC_CREATION};
-use crate::config::converter::{self, CLASS_KEYS, Role};
+use crate::config::converter::{self, CLASS_KEYS, Converter, Format, Role};
 use crate::config::document::Raw;
 use crate::config::fault::Faults;
 use crate::config::key::{Key, Scope};
 use crate::config::suggest::nearest;
+use crate::config::values::Values;
 use crate::config::{Connector, Env, SourceKind, Worker, kind, producer, topics};
 
 /// The longest name of a connector; it is part of a cursor's key.
@@ -37,15 +38,33 @@ pub(super) fn check(raw: Raw, worker: &Worker, kinds: &[&'static SourceKind], en
     }
     let kind = kind?;
     (kind.check)(&values, env, faults);
+    let value_converter = converter::choose(Role::Value, &values, &worker.values);
+    check_schema_mode(kind, &value_converter, &values, faults);
     Some(Connector {
         name: raw.name?,
         file: raw.file,
         kind,
         tasks_max: values.integer(TASKS_MAX).and_then(|tasks| u32::try_from(tasks).ok())?,
         key_converter: converter::choose(Role::Key, &values, &worker.values),
-        value_converter: converter::choose(Role::Value, &values, &worker.values),
+        value_converter,
         values,
     })
+}
+
+/// A format with a schema registry has nothing to register for rows without a schema. The converter may be the worker's.
+fn check_schema_mode(kind: &SourceKind, converter: &Converter, values: &Values, faults: &mut Faults) {
+    let needs_schema = match converter.format {
+        Format::String | Format::RawJson | Format::JsonWithSchema => false,
+        Format::Avro | Format::JsonSchema | Format::GlueAvro | Format::GlueJsonSchema => true,
+    };
+    if needs_schema && values.choice(kind.schema_mode_key) == Some("schemaless") {
+        let key = Role::Value.class_key();
+        let whose = if converter.of_worker { " of the worker's document" } else { "" };
+        let message = format!("gives rows no schema, and the {key}{whose} writes data of a schema; with schemaless use json or raw");
+        let allowed = kind.key(Scope::Connector, kind.schema_mode_key).and_then(|key| key.kind.allowed()).unwrap_or_default();
+        let others: Vec<&str> = allowed.split(", ").filter(|mode| *mode != "schemaless").collect();
+        faults.push(values.fault(kind.schema_mode_key, message).allowing(others.join(", ")));
+    }
 }
 
 /// Names a connector must not have, because the cursor store and events use their characters for something else.

@@ -150,12 +150,17 @@ fn without_any_converter_keys_are_texts_and_values_are_json_without_a_schema() {
 #[test]
 fn a_registry_converter_is_accepted_with_its_address_and_not_built_yet() {
     let avro = ("value.converter", "io.confluent.connect.avro.AvroConverter");
-    let (key, _, message) = Dir::new().servicenow("snow", &[avro]).fault();
+    let strings = ("snow.source.schema.mode", "strings");
+    let (key, _, message) = Dir::new().servicenow("snow", &[avro, strings]).fault();
     assert_eq!(key, "value.converter.schema.registry.url");
     assert!(message.contains("is required"), "{message}");
 
-    let settings =
-        [avro, ("value.converter.schema.registry.url", "https://registry"), ("value.converter.basic.auth.user.info", "me:hunter2")];
+    let settings = [
+        avro,
+        strings,
+        ("value.converter.schema.registry.url", "https://registry"),
+        ("value.converter.basic.auth.user.info", "me:hunter2"),
+    ];
     let documents = Dir::new().servicenow("snow", &settings).load().unwrap();
     let connector = &documents.connectors[0];
     assert_eq!(connector.value_converter.format, Format::Avro);
@@ -163,6 +168,22 @@ fn a_registry_converter_is_accepted_with_its_address_and_not_built_yet() {
     assert_eq!(settings, [("basic.auth.user.info", "me:hunter2"), ("schema.registry.url", "https://registry")]);
     assert!(documents.not_built()[0].message.contains("AvroConverter is not built yet"));
     assert!(!format!("{documents:?}").contains("hunter2"));
+}
+
+#[test]
+fn a_format_of_a_registry_is_refused_for_rows_without_a_schema_whichever_document_names_it() {
+    for class in ["json-schema", "glue-avro"] {
+        let url = [("value.converter", class), ("value.converter.schema.registry.url", "https://registry")];
+        let (key, value, message) = Dir::new().servicenow("snow", &url).fault();
+        assert_eq!((key.as_str(), value.as_deref()), ("snow.source.schema.mode", Some("schemaless")));
+        assert!(message.contains("value.converter"), "{message}");
+    }
+    let worker = r#"{"value.converter": "avro", "value.converter.schema.registry.url": "https://registry"}"#;
+    let (key, _, message) = Dir::new().with("worker.json", worker).servicenow("snow", &[]).fault();
+    assert_eq!(key, "snow.source.schema.mode");
+    assert!(message.contains("worker's document"), "{message}");
+    let keys = [("key.converter", "avro"), ("key.converter.schema.registry.url", "https://registry")];
+    Dir::new().servicenow("snow", &keys).load().unwrap_or_else(|faults| panic!("a key is a text: {faults}"));
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub static SOURCE: SourceKind = SourceKind {
     check,
     not_yet: None,
     oversize_key: "snow.source.oversize.row.behavior",
+    schema_mode_key: "snow.source.schema.mode",
     cursors: super::position::RULES,
 };
 

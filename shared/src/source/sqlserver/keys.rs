@@ -27,6 +27,7 @@ pub static SOURCE: SourceKind = SourceKind {
     check,
     not_yet: None,
     oversize_key: "mssql.oversize.row.behavior",
+    schema_mode_key: "mssql.schema.mode",
     cursors: super::position::RULES,
 };
 
