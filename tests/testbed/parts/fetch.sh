@@ -121,8 +121,8 @@ else
   cp "$pins" "$parts/kafka/.pins"
 fi
 
-# The reader is compiled by this Java for itself, once.
-{ cat "$here/connect/pom.xml" "$here/connect/ConnectReader.java" && javac -version; } >"$pins" 2>&1
+# The readers are compiled by this Java for itself, once.
+{ cat "$here/connect/pom.xml" "$here"/connect/*.java && javac -version; } >"$pins" 2>&1
 if fetched connect "$pins"; then
   echo "fetch.sh: the converters of Kafka Connect are there"
 else
@@ -130,7 +130,7 @@ else
   rm -rf "$parts/connect"
   mvn -B -q -f "$here/connect/pom.xml" dependency:copy-dependencies \
     -DincludeScope=runtime -DoutputDirectory="$parts/connect"
-  javac -Xlint:all -Werror -proc:none -cp "$parts/connect/*" -d "$parts/connect/classes" "$here/connect/ConnectReader.java"
+  javac -Xlint:all -Werror -proc:none -cp "$parts/connect/*" -d "$parts/connect/classes" "$here"/connect/*.java
   cp "$pins" "$parts/connect/.pins"
 fi
 

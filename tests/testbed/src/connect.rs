@@ -1,8 +1,8 @@
 //! Kafka Connect's own converters, as readers of what tablesweep wrote.
 //!
 //! What a test expects of a record is only half of it; that the consumers of a Connect pipeline find the same is the other
-//! half, and they read with these classes. The program behind this is `parts/connect/ConnectReader.java`, compiled by
-//! `fetch.sh` next to the jars of the broker's own release.
+//! half, and they read with these classes. The programs behind this are `parts/connect/ConnectReader.java` and
+//! `AvroReader.java`, compiled by `fetch.sh` next to the jars of the broker's own release and of Confluent's `AvroData`.
 
 use std::io::{BufWriter, Write as _};
 use std::process::{Command, Stdio};
@@ -50,20 +50,36 @@ pub struct Found {
 /// # Errors
 /// The reader was not fetched or does not run, or Connect refuses a value; the error has its words.
 pub fn read(settings: JsonSettings, values: &[Vec<u8>]) -> Result<Vec<Found>, PartError> {
+    let arguments = [settings.schemas.to_string(), settings.decimals.to_owned(), settings.keys.to_string()];
+    run("ConnectReader", &arguments, values.iter().map(|value| STANDARD.encode(value)).collect())
+}
+
+/// Reads each of `values`, an Avro schema with the bytes of a value, by Confluent's `AvroData`. `again` is what that and Avro
+/// write for the same data, and `text` the schema that it makes for it. `meta`: `connect.meta.data`.
+///
+/// # Errors
+/// The reader was not fetched or does not run, or Avro or Connect refuse a value; the error has their words.
+pub fn read_avro(meta: bool, values: &[(String, Vec<u8>)]) -> Result<Vec<Found>, PartError> {
+    let line = |(schema, value): &(String, Vec<u8>)| format!("{} {}", STANDARD.encode(schema), STANDARD.encode(value));
+    run("AvroReader", &[meta.to_string()], values.iter().map(line).collect())
+}
+
+/// What a reader finds in each of `lines`.
+fn run(reader: &str, arguments: &[String], lines: Vec<String>) -> Result<Vec<Found>, PartError> {
     let folder = fetched(PART, "connect")?;
     let failed = |why: String| PartError::Failed { part: PART, what: "reading records".to_owned(), why };
     let mut child = Command::new("java")
         .arg("-cp")
         .arg(format!("{0}/classes:{0}/*", folder.display()))
-        .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "ConnectReader"])
-        .args([settings.schemas.to_string(), settings.decimals.to_owned(), settings.keys.to_string()])
+        .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", reader])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed(format!("java cannot be run: {error}")))?;
     let stdin = child.stdin.take();
-    let lines: Vec<String> = values.iter().map(|value| STANDARD.encode(value)).collect();
+    let given = lines.len();
     // The program answers while it reads, so neither side may wait for the other with a full pipe.
     let writer = std::thread::spawn(move || {
         let mut stdin = BufWriter::new(stdin?);
@@ -76,8 +92,8 @@ pub fn read(settings: JsonSettings, values: &[Vec<u8>]) -> Result<Vec<Found>, Pa
     }
     let found: Result<Vec<Found>, String> = String::from_utf8_lossy(&output.stdout).lines().map(found).collect();
     let found = found.map_err(failed)?;
-    if found.len() != values.len() {
-        return Err(failed(format!("{} values were given and {} were read", values.len(), found.len())));
+    if found.len() != given {
+        return Err(failed(format!("{given} values were given and {} were read", found.len())));
     }
     Ok(found)
 }

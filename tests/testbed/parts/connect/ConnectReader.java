@@ -58,7 +58,7 @@ public final class ConnectReader {
     return found;
   }
 
-  private static ObjectNode schema(Schema schema) {
+  static ObjectNode schema(Schema schema) {
     if (schema == null) {
       return null;
     }
@@ -84,7 +84,7 @@ public final class ConnectReader {
   }
 
   /** Says the class with the value, where a number or a text alone would not. */
-  private static void value(Object value, ObjectNode in, String name) {
+  static void value(Object value, ObjectNode in, String name) {
     if (value == null) {
       in.putNull(name);
     } else if (value instanceof Struct struct) {
