@@ -26,6 +26,7 @@ mod instance;
 mod job;
 mod measure;
 mod plan;
+mod registry;
 mod role;
 mod usage;
 

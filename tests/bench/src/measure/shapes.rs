@@ -9,6 +9,7 @@ use super::{Bed, say};
 use crate::args::Options;
 use crate::failed::Failed;
 use crate::figure::{Bar, Figure, median};
+use crate::registry::Registry;
 
 const TABLE: &str = "bench_shapes";
 
@@ -51,7 +52,16 @@ const SHAPES: &[Shape] = &[
             ("value.converter.schemas.enable", "false"),
         ],
     },
+    // The registry is told where it is once it is there.
+    Shape {
+        name: "avro",
+        figure: "Avro to schemaless, processor time",
+        bar: Some(Bar::AtMost(5.0)),
+        keys: &[("snow.source.schema.mode", "strings"), ("value.converter", "avro")],
+    },
 ];
+
+const REGISTRY_URL: &str = "value.converter.schema.registry.url";
 
 fn topic(shape: &Shape, round: u32) -> String {
     format!("shape-{}-{round}", shape.name)
@@ -69,11 +79,16 @@ pub async fn measure(bed: &Bed<'_>) -> Result<Vec<Figure>, Failed> {
     say(&format!("making {rows} rows of {} bytes, and sweeping them in {} shapes", options.row_bytes, SHAPES.len()));
     let start = Some("2026-02-01 00:00:00".to_owned());
     bed.instance.generate(Generate { bytes_per_row: options.row_bytes, per_second: 25, start, ..Generate::rows(TABLE, rows) }).await?;
+    let registry = Registry::start().await?;
     let mut spent = vec![Vec::new(); SHAPES.len()];
     for round in 0..options.rounds {
         for (shape, spent) in SHAPES.iter().zip(&mut spent) {
             let topic = topic(shape, round);
-            let done = bed.sweep_with(TABLE, &topic, &bed.store(&topic).await?, shape.keys).await?;
+            let mut keys: Vec<(&str, &str)> = shape.keys.to_vec();
+            if keys.contains(&("value.converter", "avro")) {
+                keys.push((REGISTRY_URL, registry.url()));
+            }
+            let done = bed.sweep_with(TABLE, &topic, &bed.store(&topic).await?, &keys).await?;
             bed.check_count(&topic, rows).await?;
             spent.push(done.usage.cpu_seconds);
         }
