@@ -82,6 +82,8 @@ pub struct DriverJob {
     pub table: String,
     /// Rows per batch.
     pub rows: u32,
+    /// The size of network packets, in bytes.
+    pub packet: u32,
 }
 
 /// What a run of the bare driver says of itself.

@@ -20,6 +20,16 @@ pub const TABLE: &str = "bench_orders";
 /// Of the rows per processor second of the bare driver.
 const RATIO: Bar = Bar::AtLeast(0.35);
 
+/// The size of packets that the product asks for when it is not told otherwise, in bytes.
+const PACKET: u32 = 16_384;
+
+/// The sizes that it is compared with, the largest among them, each with the name of its figure.
+const OTHER_PACKETS: [(u32, &str); 3] = [
+    (4_096, "bare driver, packets of 4,096 to 16,384 bytes, processor time"),
+    (8_000, "bare driver, packets of 8,000 to 16,384 bytes, processor time"),
+    (32_767, "bare driver, packets of 32,767 to 16,384 bytes, processor time"),
+];
+
 /// MiB.
 const PEAK: Bar = Bar::AtMost(128.0);
 
@@ -44,12 +54,12 @@ pub async fn measure(bed: &Bed<'_>, runs: &mut Value) -> Result<Vec<Figure>, Fai
         say(&format!("round {} of {}: SQL Server sweep", round + 1, options.rounds));
         sweeps.push(sweep(bed, port, round).await?);
         say(&format!("round {} of {}: bare driver", round + 1, options.rounds));
-        let job = DriverJob { port, database: tds::DATABASE.to_owned(), table: TABLE.to_owned(), rows: options.page };
-        let done: DriverDone = child::work(Role::Driver, &job).await?;
-        if done.rows != options.rows {
-            return Err(Failed::at("the bare driver", format!("it read {} rows, not {}", done.rows, options.rows)));
-        }
-        drivers.push(done);
+        drivers.push(drive(bed, port, PACKET).await?);
+    }
+    let mut packets = Vec::new();
+    for (size, name) in OTHER_PACKETS {
+        say(&format!("bare driver, packets of {size} bytes"));
+        packets.push((name, drive(bed, port, size).await?.usage.cpu_seconds));
     }
     let used = |usage: crate::usage::Usage| json!({"cpu_seconds": usage.cpu_seconds, "peak_mib": usage.peak_mib()});
     *runs = json!(
@@ -69,8 +79,17 @@ pub async fn measure(bed: &Bed<'_>, runs: &mut Value) -> Result<Vec<Figure>, Fai
         Figure::of("SQL Server sweep to bare driver", bare / swept, "").bar(RATIO),
         Figure::of("peak memory of the SQL Server backfill", peak, "MiB").bar(PEAK),
     ];
+    figures.extend(packets.into_iter().map(|(name, spent)| Figure::of(name, spent / bare, "")));
     figures.extend(sweeps.first().map(|done| Figure::of("SQL Server bytes over the wire per row", done.report.bytes_in as f64 / rows, "")));
     Ok(figures)
+}
+
+/// The whole table by the driver alone.
+async fn drive(bed: &Bed<'_>, port: u16, packet: u32) -> Result<DriverDone, Failed> {
+    let (rows, batch) = (bed.options.rows, bed.options.page);
+    let job = DriverJob { port, database: tds::DATABASE.to_owned(), table: TABLE.to_owned(), rows: batch, packet };
+    let done: DriverDone = child::work(Role::Driver, &job).await?;
+    if done.rows == rows { Ok(done) } else { Err(Failed::at("the bare driver", format!("it read {} rows, not {rows}", done.rows))) }
 }
 
 /// One sweep from the first row into a topic of its own.

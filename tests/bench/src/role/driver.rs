@@ -10,9 +10,6 @@ use crate::failed::Failed;
 use crate::job::{DriverDone, DriverJob};
 use crate::usage::Usage;
 
-/// The size of packets; the product's own.
-const PACKET: u32 = 16_384;
-
 /// Reads the whole table.
 pub async fn run(job: DriverJob) -> Result<DriverDone, Failed> {
     let failed = |why: &dyn std::fmt::Display| Failed::at("the bare driver", why);
@@ -22,7 +19,7 @@ pub async fn run(job: DriverJob) -> Result<DriverDone, Failed> {
     config.database(&job.database);
     config.authentication(AuthMethod::sql_server(USER, PASSWORD));
     config.encryption(EncryptionLevel::NotSupported);
-    config.packet_size(PACKET);
+    config.packet_size(job.packet);
     let socket = TcpStream::connect(("127.0.0.1", job.port)).await.map_err(|error| failed(&error))?;
     socket.set_nodelay(true).map_err(|error| failed(&error))?;
     let mut client = Box::pin(Client::connect(config, socket.compat_write())).await.map_err(|error| failed(&error))?;
