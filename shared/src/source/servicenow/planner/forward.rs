@@ -112,7 +112,7 @@ impl<R: Clone> Planner<R> {
             Some((range, narrowed)) => sweep.step = Step::Page { range, narrowed },
             None => {
                 self.swept_to = self.swept_to.max(sweep.hi);
-                match self.overlap_step() {
+                match self.overlap_step(sweep.hi) {
                     Some(step) => sweep.step = step,
                     None => {
                         end = Some(self.end(&sweep));
@@ -216,7 +216,8 @@ impl<R: Clone> Planner<R> {
     /// Whether a range of second `at` after the id `after` begins where the cursor stands, or beyond. The second of the cursor
     /// may also be read from its beginning, and ids are not compared here.
     fn goes_on_from(&self, at: i64, after: &str) -> bool {
-        self.cursor.second < at || self.cursor.id.is_empty() || self.cursor.id == after
+        let At { second, id } = &self.cursor;
+        *second < at || (*second == at && (id.is_empty() || id == after))
     }
 
     /// The next range of the forward part and whether it is narrowed; `None` if the part is done.

@@ -15,11 +15,16 @@ const BY_ID: usize = 40;
 const MOST_PAGES: u32 = 1 << 12;
 
 impl<R: Clone> Planner<R> {
-    /// The re-read that this sweep still has to do.
-    pub(super) fn overlap_step(&mut self) -> Option<Step<R>> {
+    /// The re-read that this sweep still has to do, up to the high-water mark. What is owed above it, after a clock was set
+    /// back, stays owed: the forward part has left those rows to a later sweep.
+    pub(super) fn overlap_step(&mut self, hi: Option<i64>) -> Option<Step<R>> {
         // Eviction may have moved the edge meanwhile; what lies before it cannot be told from new rows.
         self.owed.forget_before(self.window.from());
         let Stretch { from, after, to } = self.owed.next()?;
+        let to = hi.map_or(to, |hi| hi.min(to));
+        if to < from {
+            return None;
+        }
         let range = if after.is_empty() { Range::from(from, Some(to)) } else { Range::rest_of(from, &after) };
         Some(Step::Versions { range, to, pages: 1 })
     }

@@ -151,7 +151,8 @@ impl Poller {
         self.hidden += delivery.hidden;
         self.suppressed += delivery.suppressed;
         let start = &mut self.start;
-        assert!(delivery.cursor.second >= start.cursor.second, "the cursor moved back");
+        let place = |at: &At| (at.second, at.id.clone());
+        assert!(place(&delivery.cursor) >= place(&start.cursor), "the cursor moved back: {:?} -> {:?}", start.cursor, delivery.cursor);
         start.cursor = delivery.cursor.clone();
         self.window.apply(&delivery.window);
         start.kept = Kept::Whole(self.window.clone());
@@ -368,6 +369,30 @@ fn a_local_clock_that_steps_forward_lets_no_open_second_be_closed() {
     instance.now += 5;
     poller.invoke(&mut instance, None);
     assert_eq!(poller.delivered, instance.visible());
+}
+
+#[test]
+fn a_clock_that_goes_back_leaves_the_rows_above_the_mark_to_a_later_sweep_and_none_comes_twice() {
+    for (overlap, window_limit) in [(0, 0), (0, 50_000), (3, 1), (3, 50_000)] {
+        for counts in [true, false] {
+            let mut instance = Instance::new((0..7).map(|n| row(999_990 + n as i64 / 4, n)));
+            instance.counts = counts;
+            let mut poller = Poller::new(overlap, 2);
+            poller.settings.window_limit = window_limit;
+            poller.start.max_rows = Some(1);
+            poller.invoke(&mut instance, None);
+            poller.start.max_rows = None;
+            instance.now -= 3_600;
+            poller.invoke(&mut instance, None);
+            assert_eq!(poller.delivered.len(), 1, "the others lie above the mark");
+            instance.now += 3_600;
+            for _ in 0..10 {
+                instance.now += 5;
+                poller.invoke(&mut instance, None);
+            }
+            assert_eq!(poller.delivered, instance.visible(), "overlap {overlap}, window {window_limit}, counts {counts}");
+        }
+    }
 }
 
 #[test]
