@@ -157,6 +157,8 @@ pub struct Spent {
     pub requests: u64,
     /// Bytes of the answers' bodies as they came over the wire.
     pub bytes_in: u64,
+    /// Values of which a part could not be read and was replaced, by U+FFFD or null.
+    pub values_replaced: u64,
     /// The page size that works, if it is smaller than the configured one. It is kept even if no page came of it.
     pub page_size: Option<u32>,
 }

@@ -135,6 +135,7 @@ fn joined(before: Option<TableReport>, after: TableReport) -> TableReport {
         rows_skipped: before.rows_skipped + after.rows_skipped,
         rows_hidden: before.rows_hidden + after.rows_hidden,
         rows_late: before.rows_late + after.rows_late,
+        values_replaced: before.values_replaced + after.values_replaced,
         requests: before.requests + after.requests,
         bytes_in: before.bytes_in + after.bytes_in,
         duration_ms: before.duration_ms + after.duration_ms,

@@ -175,7 +175,7 @@ fn log(report: &SweepReport, task: &SweepTask) {
         tracing::info!(
             connector, table = alias, tick = task.tick, mode = ?task.mode, ?outcome, code, ?phase, rows,
             suppressed = table.duplicates_suppressed, hidden = table.rows_hidden, late = table.rows_late, skipped = table.rows_skipped,
-            requests, bytes_in, lag_seconds, duration_ms, "swept"
+            replaced = table.values_replaced, requests, bytes_in, lag_seconds, duration_ms, "swept"
         );
         if report.mode == Mode::CatchUp && !table.outcome.is_good() {
             let message = table.reason.as_ref().map(|reason| reason.message.as_str());

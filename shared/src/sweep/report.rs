@@ -79,6 +79,8 @@ pub struct TableReport {
     pub rows_hidden: u64,
     /// Rows that became visible behind the cursor and were not delivered, each counted once.
     pub rows_late: u64,
+    /// Values of the rows read of which a part could not be read and was replaced, by U+FFFD or null.
+    pub values_replaced: u64,
     /// Requests to the source, repeated ones included.
     pub requests: u64,
     /// Bytes of the source's answers as they came over the wire.
@@ -109,6 +111,7 @@ impl TableReport {
             rows_skipped: 0,
             rows_hidden: 0,
             rows_late: 0,
+            values_replaced: 0,
             requests: 0,
             bytes_in: 0,
             cursor: None,

@@ -60,7 +60,7 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run, requests: Requests
     tracing::info!(
         connector = report.connector, table = report.table, outcome = ?report.outcome, rows = report.rows,
         suppressed = report.duplicates_suppressed, hidden = report.rows_hidden, late = report.rows_late, skipped = report.rows_skipped,
-        requests = report.requests, bytes_in = report.bytes_in, lag_seconds = report.lag_seconds,
+        replaced = report.values_replaced, requests = report.requests, bytes_in = report.bytes_in, lag_seconds = report.lag_seconds,
         duration_ms = report.duration_ms, code = report.reason.as_ref().map(|reason| reason.code.as_str()),
         "swept"
     );
@@ -288,6 +288,7 @@ impl<'a> Sweep<'a> {
     fn spent(&mut self, spent: Spent) {
         self.report.requests += spent.requests;
         self.report.bytes_in += spent.bytes_in;
+        self.report.values_replaced += spent.values_replaced;
         self.learned = Some(spent.page_size);
     }
 

@@ -44,6 +44,7 @@ pub static SWEEP: &[Metric] = &[
     metric("RowsHidden", "Count", "rows that the source counts and does not show"),
     metric("RowsLate", "Count", "rows that became visible behind the cursor and were not delivered"),
     metric("RowsSkipped", "Count", "rows left out by a policy"),
+    metric("ValuesReplaced", "Count", "values of which a part could not be read and was replaced, by U+FFFD or null"),
     metric("Requests", "Count", "requests to the source, repeated ones included"),
     metric("BytesIn", "Bytes", "the source's answers, as they came over the wire"),
     metric("LagSeconds", "Seconds", "how far the table is behind its source; absent where that is not known"),
@@ -115,6 +116,7 @@ fn swept(function: &str, by_table: bool, report: &TableReport, tick: Option<&str
     set("RowsHidden", json!(report.rows_hidden));
     set("RowsLate", json!(report.rows_late));
     set("RowsSkipped", json!(report.rows_skipped));
+    set("ValuesReplaced", json!(report.values_replaced));
     set("Requests", json!(report.requests));
     set("BytesIn", json!(report.bytes_in));
     set("DurationMilliseconds", json!(report.duration_ms));

@@ -212,6 +212,7 @@ async fn text_that_cannot_be_decoded_is_replaced_and_stops_nothing() {
             Some(expected) => assert_eq!(text, expected, "{declared}"),
             None => assert!(text.starts_with('A'), "{declared}: {text}"),
         }
+        assert_eq!(report.values_replaced, u64::from(text.contains('\u{fffd}')), "{declared}: {text}");
     }
 }
 

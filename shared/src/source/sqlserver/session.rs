@@ -346,9 +346,10 @@ impl Session {
         }
     }
 
-    fn tell(&self, batch: &Batch, late: &[Late]) {
+    fn tell(&mut self, batch: &Batch, late: &[Late]) {
         let Names { connector, alias } = &self.names;
         if batch.replaced > 0 {
+            self.spent.values_replaced += batch.replaced;
             tracing::warn!(connector, table = alias, values = batch.replaced, "values could not be read and were replaced (U+FFFD, null)");
         }
         for Late { range, rows } in late {
