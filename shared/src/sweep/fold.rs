@@ -294,6 +294,12 @@ mod tests {
     }
 
     #[test]
+    fn a_cursor_that_moved_over_hidden_rows_takes_its_window_along() {
+        let (fold, item) = fold(slot(1), &[step(1, 0, true)]);
+        assert_eq!(number(&fold.saying(&item, 0, true)), Some(0), "else the next sweep would believe that a process had died");
+    }
+
+    #[test]
     fn a_window_that_is_stored_as_it_is_is_not_written_again() {
         let (fold, item) = fold(slot(1), &[]);
         assert_eq!(fold.saying(&item, 1024, true), Saying { progress: item.progress, beside: None });

@@ -107,6 +107,8 @@ mod tests {
             assert_eq!(Kept::in_slot(&slot(&bytes), &bytes[..cut], Some(&at("9"))), Kept::Lost, "cut at {cut}");
             assert_eq!(Kept::in_slot(&slot(&bytes[..cut]), &bytes[..cut], Some(&at("9"))), Kept::Lost, "an odd window cut at {cut}");
         }
+        let another = encode(&at("9"), &Window::complete_from(8));
+        assert_eq!(Kept::in_slot(&slot(&bytes), &another, Some(&at("9"))), Kept::Lost, "a whole one that the item does not name");
         assert_eq!(Kept::in_item(&StoredWindow::Inline("?".into())), Some(Kept::Lost));
         assert_eq!(Kept::in_item(&StoredWindow::Lost), Some(Kept::Lost));
     }

@@ -61,6 +61,9 @@ pub struct Scenario {
     pub rows: Vec<Row>,
     /// What happens to them.
     pub happenings: Vec<Happening>,
+    /// They happen only while nobody sweeps: a row that appears during a sweep lies above its high-water mark, which is not
+    /// modelled.
+    pub between_sweeps: bool,
     /// How they are paged.
     pub paging: Paging,
     /// The window lies beside the item.
@@ -103,6 +106,7 @@ fn base(name: &'static str, about: &'static str) -> Scenario {
         about,
         rows: rows(),
         happenings: Vec::new(),
+        between_sweeps: false,
         paging: Paging { page: 1, overlap: 2, window: 100 },
         beside: false,
         deadline: 2,
@@ -135,6 +139,24 @@ pub fn short() -> Vec<Scenario> {
             beside: true,
             limits: Limits { triggers: 3, crashes: 1, ..Limits::default() },
             ..base("window lost", "a process dies before the window beside the item is written")
+        },
+        Scenario {
+            rows: rows()[..3].to_vec(),
+            happenings: late.clone(),
+            paging: pair,
+            beside: true,
+            limits: Limits { triggers: 2, store: 1, ..Limits::default() },
+            ..base("window not written", "the store takes the cursor and not the window, and then a late row comes")
+        },
+        Scenario {
+            happenings: vec![Happening::Insert(Row::new(1, 6)), Happening::Insert(Row::new(9, 7))],
+            between_sweeps: true,
+            paging: pair,
+            limits: Limits { triggers: 3, ..Limits::default() },
+            ..base(
+                "table moves on",
+                "a row comes late behind the round over the overlap, and then one so far ahead that the overlap moves on",
+            )
         },
         Scenario {
             rows: rows()[..3].to_vec(),

@@ -70,7 +70,7 @@ impl World {
         if spent.rewinds < limits.rewinds && self.item.is_some() {
             actions.push(Action::RewindDelivered);
         }
-        if self.happened < scenario.happenings.len() {
+        if self.happened < scenario.happenings.len() && (!scenario.between_sweeps || self.is_quiet()) {
             actions.push(Action::Happens);
         }
         if self.may_tick(scenario) {
