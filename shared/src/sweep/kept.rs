@@ -96,7 +96,7 @@ mod tests {
         let window = Window::lost(3, 9);
         let bytes = encode(&at("9"), &window);
         assert_eq!(Kept::in_slot(&slot(&bytes), &bytes, Some(&at("9"))), Kept::Whole(window.clone()));
-        assert_eq!(Kept::in_slot(&slot(&bytes), &bytes, Some(&at("12"))), Kept::Older(window, at("9")));
+        assert_eq!(Kept::in_slot(&slot(&bytes), &bytes, Some(&at("99"))), Kept::Older(window, at("9")));
         assert_eq!(Kept::in_slot(&slot(&bytes), &bytes, None), Kept::Lost);
     }
 
