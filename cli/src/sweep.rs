@@ -85,7 +85,7 @@ fn refuse_not_built(documents: &Documents, selection: &Selection) -> Result<(), 
     let connectors = documents.connectors.iter().filter(|connector| is_meant(&connector.name, connector.tables()));
     // What is wrong with the worker's document is wrong with each connector, and is told once.
     let lines: BTreeSet<String> = connectors
-        .flat_map(|connector| connector.not_built(&documents.worker))
+        .flat_map(|connector| connector.not_built())
         .map(|missing| {
             let place = if missing.connector.is_empty() { "worker.json" } else { missing.connector.as_str() };
             format!("{}: {place}: {}: {}", missing.code, missing.key, missing.message)

@@ -31,7 +31,7 @@ use crate::http::{POOL_IDLE, describe};
 mod endpoint;
 mod error;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use error::Error;
 

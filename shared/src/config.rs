@@ -26,6 +26,7 @@ mod document;
 mod fault;
 mod key;
 mod kind;
+pub mod parameterstore;
 pub mod placeholder;
 mod producer;
 mod reference;
@@ -125,7 +126,7 @@ impl Documents {
 
     /// Valid uses of what this version does not have, of all connectors.
     pub fn not_built(&self) -> Vec<NotBuilt> {
-        self.connectors.iter().flat_map(|connector| connector.not_built(&self.worker)).collect()
+        self.connectors.iter().flat_map(|connector| connector.not_built()).collect()
     }
 }
 
@@ -201,7 +202,7 @@ impl Connector {
     }
 
     /// Valid uses of what this version does not have: a sweep must refuse the connector, naming them.
-    pub fn not_built(&self, worker: &Worker) -> Vec<NotBuilt> {
-        check::not_built(self, worker)
+    pub fn not_built(&self) -> Vec<NotBuilt> {
+        check::not_built(self)
     }
 }

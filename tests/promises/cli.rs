@@ -10,5 +10,6 @@ mod exits;
 mod interrupts;
 mod kafka;
 mod migrate;
+mod parameters;
 mod schemas;
 mod status;

@@ -218,7 +218,7 @@ class Rights(unittest.TestCase):
             self.assertEqual(set(listed(logs["Resource"])), {MOST.attribute(group, "Arn") for group in groups})
 
     def test_brokers_secrets_and_key_are_reached_only_as_given(self):
-        services = ("kafka-cluster", "secretsmanager", "kms")
+        services = ("kafka-cluster", "secretsmanager", "ssm", "kms")
 
         def rights(template, role="SweepRole"):
             found = {}
@@ -238,6 +238,7 @@ class Rights(unittest.TestCase):
             "kafka-cluster:WriteData": topics,
             "kafka-cluster:CreateTopic": topics,
             "secretsmanager:GetSecretValue": {EVERYTHING["SecretArns"]},
+            "ssm:GetParameters": {EVERYTHING["ParameterArns"]},
             "kms:Decrypt": {EVERYTHING["SecretsKmsKeyArn"]},
         }
         self.assertEqual(rights(MOST), wanted)
@@ -245,7 +246,12 @@ class Rights(unittest.TestCase):
         self.assertNotIn("kafka-cluster:CreateTopic", rights(asked))
         for kind in ("scram", "tls", "none"):
             signed = rights(Template(EVERYTHING | {"MskAuthentication": kind}))
-            self.assertEqual({action.split(":")[0] for action in signed}, {"secretsmanager", "kms"}, kind)
+            self.assertEqual({action.split(":")[0] for action in signed}, {"secretsmanager", "ssm", "kms"}, kind)
+
+    def test_the_key_is_used_by_way_of_the_two_services_only(self):
+        (key,) = [one for one in MOST.statements("SweepRole") if "kms:Decrypt" in listed(one["Action"])]
+        services = [f"{name}.eu-west-1.amazonaws.com" for name in ("secretsmanager", "ssm")]
+        self.assertEqual(key["Condition"], {"StringEquals": {"kms:ViaService": services}})
 
     def test_every_role_is_written_here_and_assumed_by_one_service(self):
         roles = MOST.of_type("AWS::IAM::Role")

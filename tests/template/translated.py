@@ -39,6 +39,7 @@ EVERYTHING = REQUIRED | {
     "MskClusterArn": CLUSTER,
     "MskTopicArns": f"{CLUSTER.replace(':cluster/', ':topic/')}/snow.*,{CLUSTER.replace(':cluster/', ':topic/')}/orders",
     "SecretArns": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:snow-AbCdEf",
+    "ParameterArns": "arn:aws:ssm:eu-west-1:123456789012:parameter/tablesweep/*",
     "SecretsKmsKeyArn": "arn:aws:kms:eu-west-1:123456789012:key/1234",
 }
 

@@ -18,48 +18,65 @@ const KEY: &str = "hunter2-secret-key";
 const SOON: Duration = Duration::from_secs(20);
 
 /// What the endpoint does with a request.
-enum Answer {
-    Say(u16, &'static str),
+pub(crate) enum Answer {
+    /// A status and a body.
+    Say(u16, String),
+    /// The connection stays open and nothing comes.
     Silence,
 }
 
-/// An endpoint with a row of answers; it keeps what it was asked.
-struct Endpoint {
-    address: String,
+/// The same for whatever is asked.
+fn say(status: u16, body: &str) -> Answer {
+    Answer::Say(status, body.to_owned())
+}
+
+/// An endpoint that answers as told; it keeps what it was asked.
+pub(crate) struct Endpoint {
+    pub(crate) address: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Endpoint {
+    /// With a row of answers, and silence after the last.
     async fn with(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let mut answers = answers.into_iter().collect::<VecDeque<_>>();
+        Self::answering(move |_| answers.pop_front().unwrap_or(Answer::Silence)).await
+    }
+
+    /// With an answer to each body.
+    pub(crate) async fn answering(mut answer: impl FnMut(Value) -> Answer + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (kept, mut answers) = (Arc::clone(&asked), answers.into_iter().collect::<VecDeque<_>>());
+        let kept = Arc::clone(&asked);
         tokio::spawn(async move {
             let mut silent = Vec::new();
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut request = Vec::new();
                 // The requests of these tests are one packet of a few hundred bytes, ending with the body's brace.
                 while !request.ends_with(b"}") && stream.read_buf(&mut request).await.is_ok_and(|read| read > 0) {}
-                kept.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
-                match answers.pop_front() {
-                    Some(Answer::Say(status, body)) => {
+                let request = String::from_utf8_lossy(&request).into_owned();
+                let (_, body) = request.split_once("\r\n\r\n").unwrap();
+                let answer = answer(serde_json::from_str(body).unwrap());
+                kept.lock().unwrap().push(request);
+                match answer {
+                    Answer::Say(status, body) => {
                         let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
                         stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
                     }
-                    Some(Answer::Silence) | None => silent.push(stream),
+                    Answer::Silence => silent.push(stream),
                 }
             }
         });
         Self { address, asked }
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-fn config(address: &str) -> SdkConfig {
+pub(crate) fn config(address: &str) -> SdkConfig {
     let credentials = Credentials::new("AKID", KEY, Some("hunter2-token".into()), None, "test");
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -76,7 +93,7 @@ async fn call(address: &str, within: Duration) -> Result<Value, Error> {
 
 #[tokio::test]
 async fn a_request_names_its_operation_and_is_signed_for_service_region_and_time() {
-    let endpoint = Endpoint::with([Answer::Say(200, r#"{"Parameters":[]}"#)]).await;
+    let endpoint = Endpoint::with([say(200, r#"{"Parameters":[]}"#)]).await;
     // 2026-01-02 03:04:05 UTC
     let client = Client::new(&config(&endpoint.address), SSM, Host::with_clock(ManualClock::at(1_767_323_045_000))).unwrap();
     let answer: Value = client.call("GetParameters", &json!({"Names": ["/a"]}), SOON).await.unwrap();
@@ -99,11 +116,11 @@ async fn a_request_names_its_operation_and_is_signed_for_service_region_and_time
 #[tokio::test]
 async fn throttling_and_faults_of_the_service_are_tried_again_within_bounds() {
     let throttled = r#"{"__type":"ThrottlingException","message":"Rate exceeded"}"#;
-    let endpoint = Endpoint::with([Answer::Say(400, throttled), Answer::Say(500, "oops"), Answer::Say(200, "{}")]).await;
+    let endpoint = Endpoint::with([say(400, throttled), say(500, "oops"), say(200, "{}")]).await;
     assert_eq!(call(&endpoint.address, SOON).await, Ok(json!({})));
     assert_eq!(endpoint.asked().len(), 3);
 
-    let endpoint = Endpoint::with((0..9).map(|_| Answer::Say(400, throttled))).await;
+    let endpoint = Endpoint::with((0..9).map(|_| say(400, throttled))).await;
     let error = call(&endpoint.address, SOON).await.unwrap_err();
     assert_eq!((error.code(), error.is_transient(), endpoint.asked().len()), (Some("ThrottlingException"), true, 3));
 }
@@ -111,7 +128,7 @@ async fn throttling_and_faults_of_the_service_are_tried_again_within_bounds() {
 #[tokio::test]
 async fn a_refusal_is_final_and_says_what_the_service_said() {
     let body = r#"{"__type":"AccessDeniedException","Message":"User: x is not authorized to perform: ssm:GetParameters on resource: y"}"#;
-    let endpoint = Endpoint::with([Answer::Say(400, body)]).await;
+    let endpoint = Endpoint::with([say(400, body)]).await;
     let error = call(&endpoint.address, SOON).await.unwrap_err();
     assert_eq!((error.missing_right(), endpoint.asked().len()), (Some("ssm:GetParameters"), 1));
     assert!(!format!("{error:?}{error}").contains("hunter2"));
@@ -127,7 +144,7 @@ async fn a_service_that_says_nothing_is_given_up_in_time() {
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_is_told_without_a_word_of_it() {
-    let endpoint = Endpoint::with([Answer::Say(200, r#"{"Value": "hunter2"#)]).await;
+    let endpoint = Endpoint::with([say(200, r#"{"Value": "hunter2"#)]).await;
     let error = call(&endpoint.address, SOON).await.unwrap_err();
     assert!(matches!(&error, Error::Garbled { .. }) && !error.to_string().contains("hunter2"), "{error}");
 }

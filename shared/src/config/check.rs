@@ -5,9 +5,7 @@ use std::path::Path;
 use super::connect;
 use super::fault::{Fault, Faults};
 use super::key::NotBuilt;
-use super::placeholder::Provider;
-use super::values::Values;
-use super::{Connector, Documents, Env, SourceKind, Worker, document};
+use super::{Connector, Documents, Env, SourceKind, document};
 
 mod connector;
 mod draft;
@@ -80,7 +78,7 @@ fn connector_files(dir: &Path, faults: &mut Faults) -> Vec<String> {
 }
 
 /// Valid uses of what this version does not have.
-pub(super) fn not_built(connector: &Connector, worker: &Worker) -> Vec<NotBuilt> {
+pub(super) fn not_built(connector: &Connector) -> Vec<NotBuilt> {
     let name = &connector.name;
     let item = |key: &str, message: String| NotBuilt { code: NotBuilt::CODE, connector: name.clone(), key: key.to_owned(), message };
     let mut found = Vec::new();
@@ -101,21 +99,5 @@ pub(super) fn not_built(connector: &Connector, worker: &Worker) -> Vec<NotBuilt>
     for converter in [&connector.key_converter, &connector.value_converter] {
         found.extend(converter.not_built(name));
     }
-    found.extend(parameters(&connector.values, name));
-    found.extend(parameters(&worker.values, ""));
     found
-}
-
-/// Placeholders of a provider that is recognised and not built yet.
-fn parameters(values: &Values, connector: &str) -> Vec<NotBuilt> {
-    values
-        .references()
-        .filter(|(_, reference)| reference.provider == Provider::Ssm)
-        .map(|(key, _)| NotBuilt {
-            code: NotBuilt::CODE,
-            connector: connector.to_owned(),
-            key: key.to_owned(),
-            message: "the placeholder provider ssm is not built yet; use secretsmanager or env".to_owned(),
-        })
-        .collect()
 }

@@ -5,14 +5,14 @@
 //! and keeps what it read for a few minutes, since a warm function sweeps every minute.
 //!
 //! Two rules differ from Kafka's on purpose. What is missing is an error, always and all of it at once: a provider that
-//! quietly yields an empty password locks accounts. And the parts of `secretsmanager` are not split at the first colon,
-//! because the ARN of a secret is made of colons.
+//! quietly yields an empty password locks accounts. And the parts of `secretsmanager` and `ssm` are not split at the first
+//! colon, because an ARN is made of colons.
 
 use std::fmt;
 
 mod resolver;
 
-pub use resolver::{FetchError, Lookup, Missing, Refreshed, Resolver, SecretFetch, Unresolved};
+pub use resolver::{FetchError, Lookup, Missing, ParameterFetch, Refreshed, Resolver, SecretFetch, Unresolved};
 
 /// Where the value of a placeholder comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ pub enum Provider {
     File,
     /// `${secretsmanager:name-or-arn:key}`: an entry of a secret that is a JSON object, or the whole secret.
     SecretsManager,
-    /// `${ssm:name}`: a parameter. Recognised, not built yet.
+    /// `${ssm:name-or-arn:key}`: an entry of a parameter that is a JSON object, or the whole parameter.
     Ssm,
 }
 
@@ -154,12 +154,14 @@ impl Reference {
         };
         let (path, key) = match provider {
             // Kafka leaves the path of `env` empty, so `${env::NAME}` is the same as `${env:NAME}`.
-            Provider::Env | Provider::Ssm => (rest.strip_prefix(':').unwrap_or(rest), None),
+            Provider::Env => (rest.strip_prefix(':').unwrap_or(rest), None),
             Provider::File => match rest.split_once(':') {
                 Some((path, key)) => (path, Some(key)),
                 None => return Err("has a placeholder of the provider file without a key; write ${file:path:key}".into()),
             },
-            Provider::SecretsManager => split_secret(rest),
+            Provider::SecretsManager => split(rest, SECRET_ARN),
+            // The name of a parameter has no colon. What the service takes after one, a version or a label, cannot be asked for.
+            Provider::Ssm => split(rest.strip_prefix(':').unwrap_or(rest), PARAMETER_ARN),
         };
         if path.is_empty() || key.is_some_and(str::is_empty) {
             return Err(format!("has a placeholder of the provider {name} with an empty part"));
@@ -168,10 +170,15 @@ impl Reference {
     }
 }
 
-/// Splits a secret's name or ARN from the key. An ARN has seven fields, so a colon after the seventh starts the key.
-fn split_secret(rest: &str) -> (&str, Option<&str>) {
+/// How many colons the ARN of a secret has: `arn:aws:secretsmanager:region:account:secret:name`.
+const SECRET_ARN: usize = 6;
+/// How many the ARN of a parameter has: `arn:aws:ssm:region:account:parameter/name`.
+const PARAMETER_ARN: usize = 5;
+
+/// Splits a name, or an ARN with so many colons of its own, from the key.
+fn split(rest: &str, colons: usize) -> (&str, Option<&str>) {
     if rest.starts_with("arn:") {
-        return match rest.match_indices(':').nth(6) {
+        return match rest.match_indices(':').nth(colons) {
             Some((end, _)) => (&rest[..end], Some(&rest[end + 1..])),
             None => (rest, None),
         };

@@ -52,7 +52,8 @@ fn placeholders(page: &mut Page) {
          | `${file:path:key}` | an entry of a `.properties` file or of a `.json` file that holds one object |\n\
          | `${secretsmanager:name:key}` | an entry of a secret that is a JSON object; the name may be an ARN |\n\
          | `${secretsmanager:name}` | the whole secret |\n\
-         | `${ssm:name}` | a parameter; *not built yet* |\n\n\
+         | `${ssm:name}` | a parameter of Parameter Store, decrypted; the name may be an ARN |\n\
+         | `${ssm:name:key}` | an entry of a parameter that is a JSON object |\n\n\
          Keys marked *literal* decide the shape of the documents and take no placeholder.",
     );
 }

@@ -12,6 +12,7 @@ mod accepted;
 mod connect;
 mod faults;
 mod forms;
+mod parameters;
 mod placeholders;
 mod producer;
 mod properties;

@@ -105,7 +105,7 @@ impl Sweep {
     async fn jobs(&self, ready: &Ready, connector: &Connector, selection: &Selection, deadline: &Deadline) -> (Vec<Job>, Vec<Refused>) {
         let refused =
             |failure| (Vec::new(), vec![Refused { connector: connector.name.clone(), tables: selection.tables.clone(), failure }]);
-        if let Err(failure) = all_built(ready.assembly.documents(), connector) {
+        if let Err(failure) = all_built(connector) {
             return refused(failure);
         }
         match self.sinks(ready, deadline).await {
@@ -158,8 +158,8 @@ fn owner<'d>(documents: &'d Documents, task: &SweepTask) -> Result<&'d Connector
 }
 
 /// A document that asks for what this version does not have is refused, never swept some other way.
-fn all_built(documents: &Documents, connector: &Connector) -> Result<(), Failure> {
-    let missing = connector.not_built(&documents.worker);
+fn all_built(connector: &Connector) -> Result<(), Failure> {
+    let missing = connector.not_built();
     if missing.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! moto: DynamoDB and Secrets Manager (and more of AWS) as one local server.
+//! moto: DynamoDB, Secrets Manager and Parameter Store (and more of AWS) as one local server.
 //!
 //! The cursor protocol lives on conditional writes, so its tests want a server that evaluates conditions and was not
 //! written by whoever wrote the protocol. moto is that, with known limits: it answers 500 where DynamoDB would say
@@ -126,7 +126,11 @@ impl Server {
 
 /// moto finds the service by the target and the scope of the signature; it never checks the signature itself.
 fn aws_headers(target: &str) -> Result<reqwest::header::HeaderMap, reqwest::header::InvalidHeaderValue> {
-    let service = if target.starts_with("DynamoDB") { "dynamodb" } else { "secretsmanager" };
+    let service = match target.split('.').next().unwrap_or_default() {
+        "AmazonSSM" => "ssm",
+        other if other.starts_with("DynamoDB") => "dynamodb",
+        _ => "secretsmanager",
+    };
     let scope = format!(
         "AWS4-HMAC-SHA256 Credential=testbed/20260101/us-east-1/{service}/aws4_request, \
          SignedHeaders=host;x-amz-target, Signature=0"

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Mutex;
 
@@ -16,7 +16,7 @@ use crate::config::values::{Content, Values};
 
 /// How long a value is used before it is looked up again.
 pub const TTL: Duration = Duration::from_secs(300);
-/// How long one look into a file or the secrets manager may take. The SDK alone would wait for ever for an endpoint
+/// How long one look into a file, the secrets manager or the parameter store may take. The SDK alone would wait for ever for an endpoint
 /// that takes connections and says nothing, and a sweep would spend its whole budget here.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -25,6 +25,14 @@ pub const TIMEOUT: Duration = Duration::from_secs(10);
 pub trait SecretFetch: Send + Sync {
     /// The text of the secret's current version, by name or ARN.
     async fn fetch(&self, id: &str) -> Result<SecretString, FetchError>;
+}
+
+/// Reads parameters from where they are kept.
+#[async_trait]
+pub trait ParameterFetch: Send + Sync {
+    /// The current values of parameters, by name or ARN, in the order of the names. All of them are handed over at once,
+    /// since the store is asked for several in one request.
+    async fn fetch(&self, names: &[String]) -> Vec<Result<SecretString, FetchError>>;
 }
 
 /// Why a secret could not be read. The message never carries the secret.
@@ -104,7 +112,7 @@ pub struct Refreshed {
 type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// The wall clock: a monotonic one stands still while a function is frozen.
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
-/// What is read at once: a file or a secret, with all its entries.
+/// What is read at once: a file, a secret or a parameter, with all its entries.
 type Place = (Provider, String);
 
 struct Cached {
@@ -123,6 +131,7 @@ struct Cache {
 pub struct Resolver {
     env: Environment,
     secrets: Option<Arc<dyn SecretFetch>>,
+    parameters: Option<Arc<dyn ParameterFetch>>,
     clock: Clock,
     ttl: Duration,
     timeout: Duration,
@@ -131,18 +140,33 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver without a secrets manager, as for documents that use none.
+    /// A resolver without a secrets manager and a parameter store, as for documents that use none.
     pub fn new(
         env: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
         clock: impl Fn() -> SystemTime + Send + Sync + 'static,
     ) -> Resolver {
-        Resolver { env: Arc::new(env), secrets: None, clock: Arc::new(clock), ttl: TTL, timeout: TIMEOUT, cache: Mutex::default() }
+        Resolver {
+            env: Arc::new(env),
+            secrets: None,
+            parameters: None,
+            clock: Arc::new(clock),
+            ttl: TTL,
+            timeout: TIMEOUT,
+            cache: Mutex::default(),
+        }
     }
 
     /// Reads `secretsmanager` placeholders from here.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Arc<dyn SecretFetch>) -> Resolver {
         self.secrets = Some(secrets);
+        self
+    }
+
+    /// Reads `ssm` placeholders from here.
+    #[must_use]
+    pub fn with_parameters(mut self, parameters: Arc<dyn ParameterFetch>) -> Resolver {
+        self.parameters = Some(parameters);
         self
     }
 
@@ -234,29 +258,45 @@ impl Resolver {
         };
         let places: BTreeSet<Place> = values
             .references()
-            .filter(|(_, reference)| matches!(reference.provider, Provider::File | Provider::SecretsManager))
+            .filter(|(_, reference)| reference.provider != Provider::Env)
             .map(|(_, reference)| (reference.provider, reference.path.clone()))
             .filter(stale)
             .collect();
         if places.is_empty() {
             return;
         }
-        let reads = join_all(places.iter().map(|place| self.read(place))).await;
+        let (parameters, others): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|(provider, _)| *provider == Provider::Ssm);
+        let one_by_one = join_all(others.iter().map(|place| self.read(place)));
+        let (mut reads, read_together) = join(one_by_one, self.read_parameters(&parameters)).await;
+        reads.extend(read_together);
         cache.generation += 1;
         let generation = cache.generation;
-        for (place, read) in places.into_iter().zip(reads) {
+        for (place, read) in others.into_iter().chain(parameters).zip(reads) {
             cache.places.insert(place, Cached { read, at: now, generation });
         }
     }
 
     async fn read(&self, place: &Place) -> Result<SecretString, FetchError> {
-        match tokio::time::timeout(self.timeout, self.read_unbounded(place)).await {
-            Ok(read) => read,
-            Err(_) => {
-                let message = format!("no answer came within {:?}", self.timeout);
-                Err(FetchError { message, transient: true })
-            }
+        tokio::time::timeout(self.timeout, self.read_unbounded(place)).await.unwrap_or_else(|_| Err(self.silence()))
+    }
+
+    async fn read_parameters(&self, places: &[Place]) -> Vec<Result<SecretString, FetchError>> {
+        let each = |error: FetchError| places.iter().map(|_| Err(error.clone())).collect();
+        if places.is_empty() {
+            return Vec::new();
         }
+        let Some(parameters) = &self.parameters else {
+            return each(permanent("no parameter store is available here"));
+        };
+        let names: Vec<String> = places.iter().map(|(_, name)| name.clone()).collect();
+        match tokio::time::timeout(self.timeout, parameters.fetch(&names)).await {
+            Ok(read) => read,
+            Err(_) => each(self.silence()),
+        }
+    }
+
+    fn silence(&self) -> FetchError {
+        FetchError { message: format!("no answer came within {:?}", self.timeout), transient: true }
     }
 
     async fn read_unbounded(&self, (provider, path): &Place) -> Result<SecretString, FetchError> {
@@ -275,8 +315,7 @@ impl Resolver {
             Provider::Env => (self.env)(&reference.path)
                 .map(SecretString::from)
                 .ok_or_else(|| permanent(format!("the environment has no variable {}", reference.path))),
-            Provider::Ssm => Err(permanent("the provider ssm is not built yet")),
-            Provider::File | Provider::SecretsManager => {
+            Provider::File | Provider::SecretsManager | Provider::Ssm => {
                 let place = (reference.provider, reference.path.clone());
                 let cached = cache.places.get(&place).ok_or_else(|| permanent("was not read"))?;
                 let whole = cached.read.clone()?;
@@ -306,7 +345,11 @@ fn entry_of(reference: &Reference, whole: &str, key: &str) -> Result<SecretStrin
             ("file", document::properties(whole).map_err(|_| permanent("the file is not in the properties format"))?)
         }
         Provider::File => ("file", scalars(whole).ok_or_else(|| permanent("the file is not a JSON object"))?),
-        _ => ("secret", scalars(whole).ok_or_else(|| permanent("the secret is not a JSON object, so it has no keys; leave the key out"))?),
+        provider => {
+            let what = if provider == Provider::Ssm { "parameter" } else { "secret" };
+            let no_keys = || permanent(format!("the {what} is not a JSON object, so it has no keys; leave the key out"));
+            (what, scalars(whole).ok_or_else(no_keys)?)
+        }
     };
     entries
         .into_iter()

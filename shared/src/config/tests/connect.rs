@@ -221,9 +221,8 @@ fn everything_that_is_not_built_is_listed_with_its_key() {
         ("key.converter", "glue-avro"),
     ];
     let documents = Dir::new().servicenow("snow", &keys).load().unwrap_or_else(|faults| panic!("{faults}"));
-    let mut found: Vec<String> = documents.not_built().into_iter().map(|item| item.key).collect();
-    found.sort();
-    assert_eq!(found, ["key.converter", "snow.oauth.client.id"]);
+    let found: Vec<String> = documents.not_built().into_iter().map(|item| item.key).collect();
+    assert_eq!(found, ["key.converter"]);
 }
 
 #[test]

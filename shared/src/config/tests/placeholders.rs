@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::Dir;
 use crate::config::placeholder::{Provider, Template};
 
+const PARAMETER: &str = "arn:aws:ssm:eu-west-1:123456789012:parameter/snow/login";
 const ARN: &str = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:snow/prod-AbCdEf";
 
 /// The (path, key) of the only placeholder.
@@ -26,6 +27,9 @@ fn placeholders_are_read_in_kafkas_form_and_an_arn_keeps_its_colons() {
         (&format!("${{secretsmanager:{ARN}}}"), Provider::SecretsManager, ARN, None),
         ("${ssm:/snow/user}", Provider::Ssm, "/snow/user", None),
         ("${ssm::/snow/user}", Provider::Ssm, "/snow/user", None),
+        ("${ssm:/snow/login:user}", Provider::Ssm, "/snow/login", some("user")),
+        (&format!("${{ssm:{PARAMETER}}}"), Provider::Ssm, PARAMETER, None),
+        (&format!("${{ssm:{PARAMETER}:user}}"), Provider::Ssm, PARAMETER, some("user")),
     ] {
         assert_eq!(parts(text), (provider, path.to_owned(), key), "{text}");
     }
@@ -46,6 +50,8 @@ fn a_broken_placeholder_is_a_fault_that_says_what_is_wrong() {
         ("${file:/a}", "without a key"),
         ("${file::key}", "empty part"),
         ("${secretsmanager:name:}", "empty part"),
+        ("${ssm:}", "empty part"),
+        ("${ssm:/name:}", "empty part"),
         ("${env:NAME", "closing brace"),
     ] {
         assert!(Template::parse(text).unwrap_err().contains(part), "{text}");

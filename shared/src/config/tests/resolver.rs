@@ -112,7 +112,7 @@ async fn everything_that_is_missing_is_one_error_that_quotes_no_secret() {
         "${secretsmanager:text:key} of snow.http.user.agent: the secret is not a JSON object",
         "${secretsmanager:list:key} of snow.oauth.scope: the secret is not a JSON object",
         "${secretsmanager:s:deep} of snow.oauth.client.id: the secret has no entry \"deep\" that is text",
-        "${ssm:/x} of snow.oauth.client.secret: the provider ssm is not built yet",
+        "${ssm:/x} of snow.oauth.client.secret: no parameter store is available here",
     ] {
         assert!(report.contains(part), "{part} is not in {report}");
     }

@@ -1,0 +1,123 @@
+//! Placeholders of Parameter Store, asked for over a socket.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::Dir;
+use crate::aws::tests::{Answer, Endpoint, config};
+use crate::aws::{Client, SSM};
+use crate::config::parameterstore::ParameterStore;
+use crate::config::placeholder::ParameterFetch;
+use crate::config::{Connector, Resolver};
+use crate::host::Host;
+
+const SECRET: &str = "hunter2";
+
+fn store(endpoint: &Endpoint) -> ParameterStore {
+    ParameterStore::new(Client::new(&config(&endpoint.address), SSM, Host::system()).unwrap())
+}
+
+fn names(request: &Value) -> Vec<String> {
+    request["Names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+/// Answers with `value` for every name.
+fn every(request: &Value, value: &str) -> Answer {
+    let of = |name: &String| json!({"Name": name, "ARN": format!("arn:aws:ssm:eu-west-1:1:parameter{name}"), "Value": value});
+    Answer::Say(200, json!({"Parameters": names(request).iter().map(of).collect::<Vec<_>>(), "InvalidParameters": []}).to_string())
+}
+
+fn refused(kind: &str, message: &str) -> Answer {
+    Answer::Say(400, json!({"__type": kind, "message": message}).to_string())
+}
+
+#[tokio::test]
+async fn names_are_asked_for_ten_at_a_time_and_decrypted() {
+    let endpoint = Endpoint::answering(|request| {
+        assert_eq!(request["WithDecryption"], true);
+        assert!(names(&request).len() <= 10);
+        every(&request, "v")
+    })
+    .await;
+    let wanted: Vec<String> = (0..25).map(|number| format!("/p/{number}")).collect();
+    let found = store(&endpoint).fetch(&wanted).await;
+    assert_eq!((found.len(), found.iter().filter(|one| one.is_ok()).count(), endpoint.asked().len()), (25, 25, 3));
+}
+
+#[tokio::test]
+async fn what_is_refused_for_the_sake_of_one_is_told_of_that_one_with_the_right_that_is_missing() {
+    let endpoint = Endpoint::answering(|request| {
+        let names = names(&request);
+        let has = |name: &str| names.iter().any(|one| one == name);
+        match () {
+            () if has("/denied") => refused("AccessDeniedException", "User: u is not authorized to perform: ssm:GetParameters on resource: r"),
+            () if has("/key") => refused("AccessDeniedException", "The ciphertext refers to a customer master key that does not exist"),
+            () if has("/disabled") => refused("InvalidKeyId", "is disabled"),
+            () => every(&request, SECRET),
+        }
+    })
+    .await;
+    let wanted = ["/good", "/denied", "/key", "/disabled"].map(str::to_owned);
+    let found = store(&endpoint).fetch(&wanted).await;
+    assert!(found[0].is_ok());
+    let told: Vec<String> = found[1..].iter().map(|one| one.as_ref().unwrap_err().to_string()).collect();
+    assert!(told[0].contains("allow ssm:GetParameters on the parameter"), "{told:?}");
+    assert!(told[1].contains("allow kms:Decrypt on its key"), "{told:?}");
+    assert!(told[2].contains("its key is disabled"), "{told:?}");
+    assert!(!format!("{found:?}").contains(SECRET));
+}
+
+#[tokio::test]
+async fn a_store_that_is_throttled_is_a_failure_of_now() {
+    let endpoint = Endpoint::answering(|_| refused("ThrottlingException", "Rate exceeded")).await;
+    let found = store(&endpoint).fetch(&["/a".to_owned(), "/b".to_owned()]).await;
+    assert!(found.iter().all(|one| one.as_ref().unwrap_err().transient));
+    assert_eq!(endpoint.asked().len(), 3, "ten that are throttled are not asked for one by one");
+}
+
+/// A connector whose login is one parameter, an object.
+fn connector() -> Connector {
+    let keys = [("snow.auth.username", "${ssm:/snow/login:user}"), ("snow.auth.password", "${ssm:/snow/login:password}")];
+    Dir::new().servicenow("snow", &keys).load().unwrap().connectors.remove(0)
+}
+
+#[tokio::test]
+async fn a_parameter_is_read_once_again_when_it_is_old_and_when_a_login_is_refused() {
+    let version = Arc::new(AtomicU64::new(1));
+    let now = Arc::new(AtomicU64::new(1_000_000));
+    let (served, clock) = (version.clone(), now.clone());
+    let endpoint = Endpoint::answering(move |request| {
+        let value = json!({"user": "u", "password": format!("p{}", served.load(Ordering::SeqCst))});
+        every(&request, &value.to_string())
+    })
+    .await;
+    let resolver = Resolver::new(|_| None, move || SystemTime::UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::SeqCst)))
+        .with_parameters(Arc::new(store(&endpoint)));
+    let password = |connector: &Connector| connector.values.text("snow.auth.password").map(str::to_owned);
+
+    let first = connector().resolve(&resolver).await.unwrap();
+    assert_eq!((password(&first).as_deref(), endpoint.asked().len()), (Some("p1"), 1), "both entries of one read");
+    version.store(2, Ordering::SeqCst);
+    assert_eq!(password(&connector().resolve(&resolver).await.unwrap()).as_deref(), Some("p1"), "kept for five minutes");
+    let (renewed, changed) = first.refresh(&resolver).await.unwrap();
+    assert_eq!((password(&renewed).as_deref(), changed, endpoint.asked().len()), (Some("p2"), true, 2));
+    version.store(3, Ordering::SeqCst);
+    now.fetch_add(300, Ordering::SeqCst);
+    assert_eq!(password(&connector().resolve(&resolver).await.unwrap()).as_deref(), Some("p3"), "and no longer");
+}
+
+#[tokio::test]
+async fn parameters_that_are_missing_are_listed_together() {
+    let endpoint = Endpoint::answering(|_| Answer::Say(200, r#"{"Parameters": [], "InvalidParameters": ["x"]}"#.to_owned())).await;
+    let keys = [("snow.auth.username", "${ssm:/user}"), ("snow.auth.password", "${ssm:/password}")];
+    let connector = Dir::new().servicenow("snow", &keys).load().unwrap().connectors.remove(0);
+    let resolver = Resolver::new(|_| None, || SystemTime::UNIX_EPOCH).with_parameters(Arc::new(store(&endpoint)));
+    let report = connector.resolve(&resolver).await.unwrap_err().to_string();
+    assert!(report.contains("2 placeholders without a value"), "{report}");
+    for name in ["/user", "/password"] {
+        assert!(report.contains(&format!("${{ssm:{name}}}")) && report.contains("no such parameter"), "{report}");
+    }
+}
