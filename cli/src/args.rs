@@ -36,8 +36,10 @@ pub enum Command {
     #[cfg(feature = "demo")]
     #[command(after_help = "Example:\n  tablesweep demo")]
     Demo,
-    /// Say everything that is wrong with the documents. Contacts no source and no broker.
-    #[command(after_help = "Example:\n  tablesweep check --config ./config --output json | jq .faults")]
+    /// Say everything that is wrong with the documents. Contacts no source and no broker, unless with --probe.
+    #[command(
+        after_help = "Examples:\n  tablesweep check --config ./config --output json | jq .faults\n  tablesweep check --probe --cursors dynamodb:tablesweep-cursors"
+    )]
     Check(CheckArgs),
     /// Show which task would sweep which tables.
     #[command(after_help = "Example:\n  tablesweep plan --output json")]
@@ -130,7 +132,9 @@ pub struct ReadArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub read: ReadArgs,
-    /// Also sign in to every instance and read one row of every table.
+    /// Also ask everything that a sweep leans on: secrets, sources, topics, registries and the cursor store.
+    ///
+    /// Signs in, reads single rows, and changes nothing. Every finding is a line; a bad one makes the exit code 1.
     #[arg(long)]
     pub probe: bool,
 }

@@ -1,8 +1,11 @@
 //! `tablesweep check`: every fault of every document, told at once.
 
+mod probe;
+
 use serde::Serialize;
 use tablesweep::config::{Documents, Fault, Faults, NotBuilt};
 use tablesweep::operate::{Activity, StatusReport};
+use tablesweep::probe::{Finding, Verdict};
 
 use crate::args::{CheckArgs, Output};
 use crate::documents;
@@ -17,6 +20,8 @@ struct Checked {
     warnings: Vec<Fault>,
     not_built: Vec<NotBuilt>,
     tables: Vec<CheckedTable>,
+    /// What `--probe` found; `None` without it.
+    probe: Option<Vec<Finding>>,
 }
 
 /// A table of the documents.
@@ -44,20 +49,19 @@ enum CursorFound {
 
 /// Runs the command.
 pub async fn run(arguments: CheckArgs) -> Result<Exit, Stop> {
-    if arguments.probe {
-        return Err(Stop::wrong(
-            "Config.NotBuilt: check --probe is not built yet; `tablesweep sweep --cursors memory --sink - --max-rows 1` signs in and reads a row",
-        ));
-    }
     let read = &arguments.read;
-    match documents::load(&read.config.config) {
-        Err(faults) => refuse(faults, read.output.output),
-        Ok(documents) => {
-            let places = documents::places(&documents);
-            let stored = notices::look(&read.cursors, &places).await?;
-            tell(&documents, stored.as_ref(), read.output.output)
-        }
+    let documents = match documents::load(&read.config.config) {
+        Err(faults) => return refuse(faults, read.output.output),
+        Ok(documents) => documents,
+    };
+    let places = documents::places(&documents);
+    let stored = notices::look(&read.cursors, &places).await;
+    if !arguments.probe {
+        return tell(&documents, stored?.as_ref(), None, read.output.output);
     }
+    // A store that cannot be looked into is one finding among others.
+    let findings = probe::run(&documents, &read.cursors).await;
+    tell(&documents, stored.unwrap_or_default().as_ref(), Some(findings), read.output.output)
 }
 
 fn refuse(faults: Faults, output: Output) -> Result<Exit, Stop> {
@@ -68,7 +72,8 @@ fn refuse(faults: Faults, output: Output) -> Result<Exit, Stop> {
     Ok(Exit::Wrong)
 }
 
-fn tell(documents: &Documents, stored: Option<&StatusReport>, output: Output) -> Result<Exit, Stop> {
+fn tell(documents: &Documents, stored: Option<&StatusReport>, probe: Option<Vec<Finding>>, output: Output) -> Result<Exit, Stop> {
+    let exit = if probe.iter().flatten().any(|finding| finding.verdict == Verdict::Bad) { Exit::Bad } else { Exit::Good };
     let not_built = documents.not_built();
     if !documents.warnings.is_empty() {
         note(&documents.warnings.to_string());
@@ -83,15 +88,18 @@ fn tell(documents: &Documents, stored: Option<&StatusReport>, output: Output) ->
     let tables = tables(documents, stored);
     match output {
         Output::Json => {
-            output::json(&Checked { faults: Vec::new(), warnings: documents.warnings.0.clone(), not_built, tables })?;
+            output::json(&Checked { faults: Vec::new(), warnings: documents.warnings.0.clone(), not_built, tables, probe })?;
         }
         Output::Text => {
             let (connectors, tables) = (documents.connectors.len(), tables.len());
             let s = |n: usize| if n == 1 { "" } else { "s" };
             output::text(&format!("the documents are in order: {connectors} connector{}, {tables} table{}\n", s(connectors), s(tables)))?;
+            if let Some(findings) = probe {
+                output::text(&probe::text(&findings))?;
+            }
         }
     }
-    Ok(Exit::Good)
+    Ok(exit)
 }
 
 fn tables(documents: &Documents, stored: Option<&StatusReport>) -> Vec<CheckedTable> {

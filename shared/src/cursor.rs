@@ -142,6 +142,9 @@ pub enum LeaseTerm {
     Process,
 }
 
+/// A connector that no document can name, for [`CursorStore::probe`]: nothing ever lies under it.
+const PROBE: &str = "tablesweep#probe";
+
 /// A place that keeps cursors.
 #[async_trait]
 pub trait CursorStore: Send + Sync + std::fmt::Debug {
@@ -185,6 +188,14 @@ pub trait CursorStore: Send + Sync + std::fmt::Debug {
 
     /// All blobs of a partition in the order of their places.
     async fn list_blobs(&self, partition: &str) -> Result<Vec<(String, Blob)>, StoreError>;
+
+    /// Finds out whether cursors can be read and written here, as far as that can be asked without changing anything.
+    ///
+    /// # Errors
+    /// What a sweep would end with.
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.list(PROBE).await.map(drop)
+    }
 
     /// Removes a blob. Removing what is not there is no error.
     async fn remove_blob(&self, partition: &str, place: &str) -> Result<(), StoreError>;

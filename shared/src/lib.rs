@@ -5,6 +5,7 @@
 //! sweep      the engine: lease, pages, commits          record   what is produced: key, value, headers, envelope
 //! cursor     where each table stands, and its stores    sink     where records go: kafka, ndjson
 //! plan       which task owns which table                host     clock, randomness, environment: the one door
+//! probe      can all of it be reached and used?         aws      a signed call without an SDK
 //! ```
 //!
 //! `sweep` sees the traits of `source`, `sink` and `cursor` and none of their implementations, and these never see each
@@ -22,6 +23,7 @@ pub mod host;
 mod http;
 pub mod operate;
 pub mod plan;
+pub mod probe;
 pub mod record;
 pub mod secrets;
 pub mod sink;

@@ -23,6 +23,28 @@ pub struct Delivered {
 /// Resolves when every record of a page is acknowledged, or when one failed and none is in flight any more.
 pub type Acks = Pin<Box<dyn Future<Output = Result<Delivered, Failure>> + Send>>;
 
+/// What was found of a topic that nothing was written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TopicFound {
+    /// It is there and takes our records.
+    Ready {
+        /// How many partitions it has.
+        partitions: usize,
+    },
+    /// It is not there, and the first sweep creates it.
+    Creatable {
+        /// With so many partitions; -1 for the brokers' default.
+        partitions: i32,
+        /// And so many copies; -1 for the brokers' default.
+        replication_factor: i32,
+    },
+    /// This sink has no topics that could be asked about.
+    Anything,
+}
+
+/// What was found of one topic, or why its records would not be taken.
+pub type TopicProbe = (String, Result<TopicFound, Failure>);
+
 /// A place for records.
 #[async_trait]
 pub trait Sink: Send + Sync + std::fmt::Debug {
@@ -31,6 +53,11 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// A failure that names the topic and the remedy.
     async fn check(&self, topics: &[&str]) -> Result<(), Failure>;
+
+    /// Finds out whether each of `topics` would take our records. Writes and creates nothing.
+    async fn probe(&self, topics: &[&str]) -> Vec<TopicProbe> {
+        topics.iter().map(|topic| ((*topic).to_owned(), Ok(TopicFound::Anything))).collect()
+    }
 
     /// Hands the records over, in order, and returns what waits for their acknowledgements. A second page may be sent
     /// while the first one waits. Records with equal keys arrive in the order in which they were handed over.

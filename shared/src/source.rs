@@ -64,7 +64,8 @@ pub trait Table: Send + Sync {
 /// What a probe that found nothing wrong has to say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Probed {
-    /// Whether there was a row to prove it by. Without one, nothing is known beyond that the source answers.
+    /// Whether it is proven that the table can be swept. Where that takes a row and there is none, nothing is known beyond
+    /// that the source answers.
     pub is_proven: bool,
     /// What a person should know all the same.
     pub remarks: Vec<String>,

@@ -11,5 +11,6 @@ mod interrupts;
 mod kafka;
 mod migrate;
 mod parameters;
+mod probe;
 mod schemas;
 mod status;

@@ -90,6 +90,11 @@ pub(super) fn shown_text(kind: Kind, text: &str) -> Option<String> {
 }
 
 impl Values {
+    /// The document that they stand in.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     pub(super) fn new(file: &str, connector: Option<&str>) -> Values {
         Values {
             file: file.to_owned(),

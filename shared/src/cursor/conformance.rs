@@ -129,6 +129,7 @@ macro_rules! cursor_store_promises {
                 a_rewind_decided_on_an_old_revision_is_lost
                 a_reset_starts_anew_and_keeps_counting_revisions
                 an_import_creates_or_replaces
+                a_probe_leaves_nothing_behind
                 sixteen_writers_lose_no_update;
             blobs:
                 a_blob_is_written_only_if_what_is_expected_holds

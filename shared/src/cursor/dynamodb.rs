@@ -33,6 +33,7 @@
 
 mod errors;
 mod layout;
+mod probe;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -358,6 +359,10 @@ impl CursorStore for DynamoStore {
         let names = [("#bytes", attribute::BYTES), ("#expires", attribute::EXPIRES)];
         let items = self.query(partition, filter, &names, &[(":now", self.now_s())]).await?;
         items.into_iter().map(attribute::decode_blob).collect()
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.ask_everything().await
     }
 
     async fn remove_blob(&self, partition: &str, place: &str) -> Result<(), StoreError> {

@@ -28,7 +28,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use self::file::Place;
 use self::holders::Holders;
-use super::{Blob, Change, CursorStore, Expect, Item, Key, LeaseTerm, Refusal, StoreError, Write, WriteError, apply, decode, encode};
+use super::{
+    Blob, Change, CursorStore, Expect, Item, Key, LeaseTerm, PROBE, Refusal, StoreError, Write, WriteError, apply, decode, encode,
+};
 use crate::host::Host;
 
 /// A store in an SQLite file. Leases that were taken through it end when it is dropped.
@@ -347,6 +349,17 @@ impl CursorStore for SqliteStore {
     async fn list_blobs(&self, partition: &str) -> Result<Vec<(String, Blob)>, StoreError> {
         let partition = partition.to_owned();
         self.run(move |shared, open| list_blobs(shared, &open.connection, &partition)).await
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.run(|shared, open| {
+            let transaction = begin(shared, &mut open.connection)?;
+            transaction
+                .execute("INSERT INTO item (connector, place, body, holder) VALUES (?1, ?1, '', NULL)", params![PROBE])
+                .and_then(|_| transaction.rollback())
+                .map_err(|error| shared.place.error("write a cursor", &error))
+        })
+        .await
     }
 
     async fn remove_blob(&self, partition: &str, place: &str) -> Result<(), StoreError> {

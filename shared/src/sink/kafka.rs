@@ -19,6 +19,7 @@ mod context;
 mod creation;
 mod error;
 mod page;
+mod probe;
 mod session;
 mod settings;
 
@@ -35,9 +36,10 @@ use tokio::time::Sleep;
 use crate::failure::Failure;
 use crate::host::{Host, hex};
 use crate::record::Record;
-use crate::sink::{Acks, Delivered, Sink};
+use crate::sink::{Acks, Delivered, Sink, TopicProbe};
 
 use connection::Connection;
+use creation::Purpose;
 pub use creation::{NewTopic, TopicMaker};
 use error::{KafkaError, shown_key};
 use page::{Outcome, Page};
@@ -237,12 +239,16 @@ impl Sink for KafkaSink {
                     let Some(new) = self.topics.of(&topic).filter(|_| !created.contains(&topic)) else {
                         return Err(KafkaError::TopicMissing { topic, brokers }.into());
                     };
-                    creation::create(&topic, &new, settings, self.connection.host()).await?;
+                    creation::create(&topic, &new, settings, self.connection.host(), Purpose::Create).await?;
                     created.insert(topic);
                 }
                 settled => return Ok(settled?),
             }
         }
+    }
+
+    async fn probe(&self, topics: &[&str]) -> Vec<TopicProbe> {
+        probe::topics(self, topics).await
     }
 
     async fn send(&self, mut records: Vec<Record>) -> Result<Acks, Failure> {

@@ -18,7 +18,7 @@ fn validator(name: &str) -> Validator {
 }
 
 #[track_caller]
-fn keeps(name: &str, value: &Value) {
+pub(super) fn keeps(name: &str, value: &Value) {
     let faults: Vec<String> = validator(name).iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(faults.is_empty(), "{name}: {faults:#?}\n{value:#}");
 }

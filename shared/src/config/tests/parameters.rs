@@ -53,7 +53,9 @@ async fn what_is_refused_for_the_sake_of_one_is_told_of_that_one_with_the_right_
         let names = names(&request);
         let has = |name: &str| names.iter().any(|one| one == name);
         match () {
-            () if has("/denied") => refused("AccessDeniedException", "User: u is not authorized to perform: ssm:GetParameters on resource: r"),
+            () if has("/denied") => {
+                refused("AccessDeniedException", "User: u is not authorized to perform: ssm:GetParameters on resource: r")
+            }
             () if has("/key") => refused("AccessDeniedException", "The ciphertext refers to a customer master key that does not exist"),
             () if has("/disabled") => refused("InvalidKeyId", "is disabled"),
             () => every(&request, SECRET),

@@ -15,6 +15,16 @@ pub(super) async fn a_paused_table_is_not_swept_until_it_is_resumed(bed: &dyn Be
     two.tick("a", START + 3).await.expect("resumed");
 }
 
+pub(super) async fn a_probe_leaves_nothing_behind(bed: &dyn Bed) {
+    let store = bed.open().await;
+    store.probe().await.expect("an empty store is in order");
+    assert_eq!(store.connectors().await.expect("asked"), Vec::<String>::new());
+    let table = Table::created(bed).await;
+    let before = table.item().await;
+    store.probe().await.expect("so is one with a cursor");
+    assert_eq!((table.item().await, store.connectors().await.expect("asked").len()), (before, 1));
+}
+
 pub(super) async fn operators_wait_for_the_holder(bed: &dyn Bed) {
     let (holder, operator) = (Table::created(bed).await, Table::of(bed).await);
     let held = holder.acquire("a", START).await.expect("free");

@@ -53,13 +53,22 @@ impl fmt::Debug for TopicMaker {
     }
 }
 
-/// Makes `topic`. That somebody else was quicker is as good.
+/// What the brokers are asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To make the topic.
+    Create,
+    /// To say whether they would.
+    Ask,
+}
+
+/// Makes `topic`, or asks whether it could be made. That somebody else was quicker is as good.
 ///
 /// A client of its own is opened for this and closed again: a topic is made once in its life.
 ///
 /// # Errors
 /// `Sink.TopicRefused` says what the brokers have against it.
-pub(super) async fn create(topic: &str, new: &NewTopic, settings: &Settings, host: &Host) -> Result<(), KafkaError> {
+pub(super) async fn create(topic: &str, new: &NewTopic, settings: &Settings, host: &Host, purpose: Purpose) -> Result<(), KafkaError> {
     let config: ClientConfig = settings.client_config();
     let context = Context::new(host.clone(), settings.secrets());
     let admin = AdminClient::from_config_and_context(&config, context).map_err(|error| settings.refused(&error))?;
@@ -68,7 +77,7 @@ pub(super) async fn create(topic: &str, new: &NewTopic, settings: &Settings, hos
         wish = wish.set(name, value);
     }
     let limit = settings.check_timeout();
-    let options = AdminOptions::new().operation_timeout(Some(limit)).request_timeout(Some(limit));
+    let options = AdminOptions::new().operation_timeout(Some(limit)).request_timeout(Some(limit)).validate_only(purpose == Purpose::Ask);
     let answers = admin.create_topics([&wish], &options).await;
     // Ending a client joins its thread.
     let ended = tokio::task::spawn_blocking(move || drop(admin)).await;
@@ -76,6 +85,7 @@ pub(super) async fn create(topic: &str, new: &NewTopic, settings: &Settings, hos
         tracing::error!(%ended, "the end of a Kafka client was broken off");
     }
     match answers.map(|answers| answers.into_iter().next()) {
+        Ok(None | Some(Ok(_))) if purpose == Purpose::Ask => Ok(()),
         Ok(None | Some(Ok(_))) => {
             let NewTopic { partitions, replication_factor, .. } = new;
             tracing::info!(topic, partitions, replication_factor, "the topic was missing and has been created");

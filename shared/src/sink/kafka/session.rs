@@ -234,6 +234,12 @@ impl Session {
         })
     }
 
+    /// How many partitions a topic that was checked has. Blocks.
+    pub(super) fn partitions(&self, topic: &str, limit: Duration) -> Result<usize, ClientError> {
+        let metadata = self.producer().client().fetch_metadata(Some(topic), limit)?;
+        Ok(metadata.topics().iter().find(|found| found.name() == topic).map_or(0, |found| found.partitions().len()))
+    }
+
     /// The next check asks about this topic again.
     pub(super) fn forget(&self, topic: &str) {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).remove(topic);

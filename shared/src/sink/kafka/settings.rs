@@ -194,6 +194,13 @@ impl Settings {
         config
     }
 
+    /// The same with other values, past the rules: for a producer that delivers nothing.
+    pub(super) fn with(&self, values: &[(&str, &str)]) -> Self {
+        let mut entries = self.entries.clone();
+        entries.extend(values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Self { entries, message_timeout: self.message_timeout, max_bytes: self.max_bytes }
+    }
+
     /// Values that may appear nowhere.
     pub(super) fn secrets(&self) -> Vec<String> {
         let secret = self.entries.iter().filter(|(name, value)| is_secret(name) && !value.is_empty());

@@ -91,6 +91,11 @@ impl Plan {
         query
     }
 
+    /// Asks for no row of a batch: the server checks the rights to read all of its columns.
+    pub(super) fn none(&self) -> Query<'static> {
+        self.batch(None, 0)
+    }
+
     /// Asks for the highest sequence.
     pub(super) fn highest(&self) -> Query<'static> {
         Query::new(format!("{}SELECT MAX({}) {}", self.prelude, self.table.quoted_sequence(), self.from))
