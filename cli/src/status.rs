@@ -60,12 +60,24 @@ fn cells(row: &TableStatus) -> Vec<String> {
         .cursor
         .as_ref()
         .map_or_else(|| "-".to_owned(), |cursor| cursor.get("timestamp").map_or_else(|| shown(Some(cursor)), str::to_owned));
+    let cursor = if is_wide(&cursor) { "see below".to_owned() } else { cursor };
     let name = format!("{}/{}", row.connector, row.table);
     vec![name, state.to_owned(), phase.to_owned(), cursor, lag(row.lag_seconds), row.rows.to_string(), row.last_rows.to_string()]
 }
 
+/// A sequence may have 38 digits, which no column of a hundred has room for.
+fn is_wide(cursor: &str) -> bool {
+    cursor.len() > "YYYY-MM-DD hh:mm:ss".len()
+}
+
 fn notes(row: &TableStatus) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(cursor) = row.cursor.as_ref().filter(|cursor| cursor.get("timestamp").is_none()) {
+        let cursor = shown(Some(cursor));
+        if is_wide(&cursor) {
+            notes.push(format!("cursor {cursor}"));
+        }
+    }
     if let Some(reason) = &row.reason {
         let since = row.since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
         notes.push(format!("{}{since}: {}", reason.code, reason.message));

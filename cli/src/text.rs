@@ -82,7 +82,7 @@ fn shortened(cell: &str, width: usize) -> String {
 pub fn wrapped(text: &mut String, note: &str) {
     for paragraph in note.lines() {
         let mut line = String::new();
-        for word in paragraph.split_whitespace() {
+        for word in paragraph.split_whitespace().flat_map(pieces) {
             if !line.is_empty() && INDENT.len() + line.chars().count() + 1 + word.chars().count() > WIDTH {
                 text.push_str(INDENT);
                 text.push_str(&std::mem::take(&mut line));
@@ -91,12 +91,18 @@ pub fn wrapped(text: &mut String, note: &str) {
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
         }
         text.push_str(INDENT);
         text.push_str(&line);
         text.push('\n');
     }
+}
+
+/// A word that fits a line as it is; one that does not, such as an address, in pieces that do.
+fn pieces(word: &str) -> impl Iterator<Item = String> {
+    let letters: Vec<char> = word.chars().collect();
+    letters.chunks(WIDTH - INDENT.len()).map(|piece| piece.iter().collect()).collect::<Vec<String>>().into_iter()
 }
 
 /// A length of time in its two largest units: `42s`, `5m10s`, `3h2m`, `12d4h`.

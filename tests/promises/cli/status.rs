@@ -1,6 +1,12 @@
 //! `status`: is it up to date?
 
-use super::bed::Bed;
+use serde_json::Value;
+use tablesweep::cursor::dynamodb::{create_table, local_client};
+use tablesweep_testbed::moto;
+use tablesweep_testbed::table_api::Fault;
+
+use super::bed::{Bed, Ended, ended};
+use super::schemas::keeps;
 
 #[test]
 fn status_follows_a_table_through_its_life() {
@@ -78,4 +84,89 @@ fn a_cursor_of_a_connector_that_no_document_has_any_more_is_listed() {
     assert_eq!((&orphan["connector"], &orphan["why"], &orphan["rows"]), (&"snow".into(), &"no_document".into(), &10.into()), "{answer}");
     let text = bed.run(&["status"]).expect(0).stdout;
     assert!(text.contains("snow/inc"), "{text}");
+}
+
+#[test]
+fn a_parked_table_shows_its_reason_since_when_and_its_next_try_within_a_hundred_columns() {
+    let mut bed = Bed::new(30);
+    let (connector, alias) = ("a-connector-with-a-long-name-".repeat(3), "an_alias_that_says_it_all_".repeat(3));
+    for (key, value) in [("name", "incident"), ("topic", "t"), ("start.timestamp", "2026-01-01 00:00:00")] {
+        bed.set(&format!("snow.table.{alias}.{key}"), value);
+    }
+    let config = bed.config.as_object_mut().expect("an object");
+    config.retain(|key, _| !key.starts_with("snow.table.inc."));
+    bed.set("snow.tables", &alias);
+    std::fs::remove_file(bed.path("config/connectors/snow.json")).expect("its document");
+    bed.document(&connector, &bed.config);
+    bed.api.fault(Fault::status(403, "Failed API level ACL Validation").table("incident").always());
+    bed.sweep(&[]).expect(1);
+
+    let report = bed.run(&["status", "--output", "json"]).expect(0).json();
+    keeps("status", &report);
+    let row = &report["tables"][0];
+    assert_eq!((&row["state"], &row["reason"]["code"]), (&"parked".into(), &"Source.Forbidden".into()), "{row}");
+    let moment = |field: &str| row[field].as_str().unwrap_or_else(|| panic!("{field}: {row}")).to_owned();
+    assert!(moment("next_try") > moment("since"), "{row}");
+
+    let text = bed.run(&["status"]).expect(0).stdout;
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["parked", "Source.Forbidden since", &moment("since"), &format!("next scheduled try {}", moment("next_try"))] {
+        assert!(flat.contains(part), "{part} is not in {text}");
+    }
+}
+
+/// A table's status without what depends on the moment.
+fn lasting(mut row: Value) -> Value {
+    for (field, value) in row.as_object_mut().expect("an object") {
+        let moves = ["since", "next_try", "swept_to", "lag_seconds", "last_rows_at", "started_at", "leased_until"];
+        if moves.contains(&field.as_str()) && !value.is_null() {
+            *value = "at some moment".into();
+        }
+    }
+    row
+}
+
+#[tokio::test]
+async fn the_status_is_the_same_in_dynamodb_and_in_sqlite() {
+    let endpoint = moto::shared().await.expect("moto starts").endpoint();
+    create_table(&local_client(&endpoint).await, "status-of-both").await.expect("the table is created");
+    let bed = Bed::new(100);
+    bed.api.hide_when("incident", |field| field("number").is_some_and(|number| number.ends_with('7'))).expect("hidden");
+    let run = |store: &str, arguments: &[&str]| -> Ended {
+        let mut command = bed.command(arguments);
+        command.env("AWS_ENDPOINT_URL", &endpoint).env("AWS_REGION", "us-east-1").env("TABLESWEEP_CURSORS", store);
+        command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
+        ended(command.spawn().expect("started"))
+    };
+    let sweep = ["sweep", "--sink", "ndjson:rows.ndjson", "--output", "json"];
+    let mut seen: Vec<Vec<Value>> = Vec::new();
+    for store in ["dynamodb:status-of-both", "sqlite:both.db"] {
+        let mut stages = Vec::new();
+        let mut look = || {
+            let report = run(store, &["status", "--output", "json"]).expect(0).json();
+            keeps("status", &report);
+            assert_eq!(report["store"], store);
+            stages.push(lasting(report["tables"][0].clone()));
+        };
+        look();
+        run(store, &[&sweep[..], &["--max-rows", "40"]].concat()).expect(0);
+        look();
+        run(store, &sweep).expect(0);
+        run(store, &sweep).expect(0);
+        look();
+        run(store, &["cursor", "pause", "--table", "inc", "--reason", "maintenance", "--yes"]).expect(0);
+        look();
+        run(store, &["cursor", "resume", "--table", "inc", "--yes"]).expect(0);
+        bed.api.fault(Fault::status(403, "Failed API level ACL Validation").table("incident").always());
+        run(store, &sweep).expect(1);
+        look();
+        bed.api.clear_faults();
+        seen.push(stages);
+    }
+    assert_eq!(seen[0], seen[1]);
+    let states: Vec<&Value> = seen[0].iter().map(|row| &row["state"]).collect();
+    assert_eq!(states, ["never_swept", "active", "active", "paused", "parked"]);
+    let last = &seen[0][4];
+    assert_eq!((&last["rows"], &last["hidden"]), (&90.into(), &10.into()), "{last}");
 }
