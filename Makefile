@@ -68,7 +68,10 @@ test: ## every test, against real parts that are fetched and started as needed
 	@.ci/template test
 	@# The tests start the programs, and cargo builds only those of the package that a test is in.
 	@cargo build $(BUILD) --bins
+	@# What the programs say in the tests is kept, and searched for the tests' secrets when they are over.
+	@rm -rf target/said
 	@cargo test $(BUILD) --no-fail-fast
+	@.ci/said
 	@tests/model/mutations.sh ack-before-commit
 
 .PHONY: model

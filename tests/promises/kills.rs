@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use tablesweep::sweep::{Outcome, UNCOMMITTED};
 use tablesweep_testbed::program::program;
+use tablesweep_testbed::said;
 
 use crate::laptop::Laptop;
 
@@ -42,7 +43,8 @@ pub fn kill_sweep(documents: &Path, cursors: &Path, records: &Path, failpoint: &
         .spawn()
         .expect("the program starts");
     let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let reached = stderr.lines().map_while(Result::ok).any(|line| line == format!("failpoint {failpoint}"));
+    let kept = |line: &String| said::keep("cli", line);
+    let reached = stderr.lines().map_while(Result::ok).inspect(kept).any(|line| line == format!("failpoint {failpoint}"));
     child.kill().expect("kill -9");
     child.wait().expect("it ended");
     assert!(reached, "the sweep ended before the failpoint {failpoint}:{visit}");

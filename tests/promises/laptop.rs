@@ -15,7 +15,9 @@ use tablesweep::delivery::ToOne;
 use tablesweep::host::Host;
 use tablesweep::secrets;
 use tablesweep::sink::ndjson::NdjsonSink;
+use tablesweep::source::servicenow;
 use tablesweep::sweep::{ByteBudget, Engine, LeasePlan, Mode, Run, TableReport};
+use tablesweep_testbed::said;
 use tablesweep_testbed::table_api::{Generate, TableApi, Version};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -60,6 +62,7 @@ impl Line {
 impl Laptop {
     /// A laptop with an instance whose clock stands still, and one alias `inc` for its table `incident`.
     pub fn new() -> Self {
+        said::listen();
         let api = TableApi::start().expect("the simulator starts");
         api.set_clock("2026-03-01 12:00:00").expect("a time");
         api.freeze_clock();
@@ -141,6 +144,11 @@ impl Laptop {
 
     fn assembly(&self, host: &Host) -> Assembly {
         let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
+        // What a debugger of the future may print of them.
+        said::keep("in-process", &format!("{documents:?}"));
+        for connector in &documents.connectors {
+            said::keep("in-process", &format!("{:?}", servicenow::keys::ServiceNow::read(&connector.values)));
+        }
         let resolver = Arc::new(secrets::resolver(&documents, host));
         Assembly::new(documents, resolver, host.clone())
     }

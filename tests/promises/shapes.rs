@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::{Value, json};
 use tablesweep_testbed::kafka::{self, Broker};
 use tablesweep_testbed::program::program;
+use tablesweep_testbed::said;
 use tablesweep_testbed::table_api::TableApi;
 use tempfile::TempDir;
 
@@ -92,6 +93,7 @@ impl Stand {
 pub fn tables(output: &Output, code: i32) -> Vec<Value> {
     let text = String::from_utf8_lossy(&output.stdout);
     let told = || format!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    said::keep("cli", &told());
     assert_eq!(output.status.code(), Some(code), "{}", told());
     let result: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {}", told()));
     result["tables"].as_array().cloned().unwrap_or_else(|| panic!("{}", told()))

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tablesweep_testbed::program::program;
+use tablesweep_testbed::said;
 use tablesweep_testbed::table_api::{Fields, Generate, TableApi};
 use tempfile::TempDir;
 
@@ -154,7 +155,10 @@ pub fn ended(mut child: Child) -> Ended {
     let stdout = read(out.map(|out| Box::new(out) as _));
     let stderr = read(err.map(|err| Box::new(err) as _));
     let code = wait(&mut child);
-    Ended { code, stdout: stdout.join().expect("read"), stderr: stderr.join().expect("read") }
+    let ended = Ended { code, stdout: stdout.join().expect("read"), stderr: stderr.join().expect("read") };
+    said::keep("cli", &ended.stdout);
+    said::keep("cli", &ended.stderr);
+    ended
 }
 
 /// Waits for the end of a child; one that does not come is killed and fails the test.

@@ -38,6 +38,26 @@ async fn cursors_in_dynamodb_are_swept_shown_and_set_like_those_in_a_file() {
     assert!(!bed.path("tablesweep.db").exists());
 }
 
+#[tokio::test]
+async fn not_even_the_most_detailed_log_shows_what_requests_to_aws_are_signed_with() {
+    let endpoint = moto::shared().await.expect("moto starts").endpoint();
+    create_table(&local_client(&endpoint).await, "cursors-of-the-traced").await.expect("the table is created");
+    let mut bed = Bed::new(10);
+    bed.set("snow.auth.username", "${ssm:/traced/none}");
+    let mut command = bed.command(&["check", "--probe", "--cursors", "dynamodb:cursors-of-the-traced"]);
+    command.env("TABLESWEEP_LOG", "trace").env("AWS_ENDPOINT_URL", &endpoint).env("AWS_REGION", "us-east-1");
+    command
+        .env("AWS_ACCESS_KEY_ID", "test")
+        .env("AWS_SECRET_ACCESS_KEY", "key-of-the-traced")
+        .env("AWS_SESSION_TOKEN", "token-of-the-traced");
+    let said = ended(command.spawn().expect("started")).expect(1);
+    assert!(said.stdout.contains("ok    cursors"), "{}", said.stdout);
+    assert!(said.stderr.contains("DEBUG"), "trace is on: {}", said.stderr);
+    for secret in ["key-of-the-traced", "token-of-the-traced"] {
+        assert!(!said.stderr.contains(secret) && !said.stdout.contains(secret), "{secret} is shown");
+    }
+}
+
 #[test]
 fn a_dynamodb_out_of_reach_is_exit_code_1_and_names_the_store() {
     let bed = Bed::new(1);

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tablesweep_testbed::program::program;
+use tablesweep_testbed::said;
 use tempfile::TempDir;
 
 const PLATFORM: &str = "io.confluent.connect.servicenow.ServiceNowSourceConnector";
@@ -23,6 +24,8 @@ fn run(dir: &TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
         .output()
         .expect("the program runs");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    said::keep("cli", &text(&ended.stdout));
+    said::keep("cli", &text(&ended.stderr));
     (ended.status.code(), text(&ended.stdout), text(&ended.stderr))
 }
 

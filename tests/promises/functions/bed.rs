@@ -13,6 +13,7 @@ use tablesweep_testbed::lambda::{Function, Invocation, Runtime};
 use tablesweep_testbed::moto;
 use tablesweep_testbed::program::program;
 use tablesweep_testbed::proxy::Proxy;
+use tablesweep_testbed::said;
 use tablesweep_testbed::table_api::{Fields, Generate, TableApi, Version};
 use tempfile::TempDir;
 
@@ -233,6 +234,7 @@ impl Bed {
         let logs = ["fan-out", "sweep", "catch-up"].map(|function| self.lambda.logs(function)).join("\n");
         let told = self.lambda.invocations().into_iter().filter_map(|invocation| invocation.error_message().map(str::to_owned));
         for text in told.chain([logs.clone()]) {
+            said::keep("function", &text);
             assert!(!text.contains(PASSWORD), "a secret was shown: {text}");
             assert!(!text.contains("panicked"), "{text}");
         }

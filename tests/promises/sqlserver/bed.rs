@@ -18,7 +18,9 @@ use tablesweep::host::Host;
 use tablesweep::operate::{Operator, Order, Outcome, Place};
 use tablesweep::secrets;
 use tablesweep::sink::ndjson::NdjsonSink;
+use tablesweep::source::sqlserver::keys;
 use tablesweep::sweep::{ByteBudget, Engine, LeasePlan, Mode, Run, TableReport};
+use tablesweep_testbed::said;
 use tablesweep_testbed::tds::{self, Server};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -65,6 +67,7 @@ impl Bed {
 
     /// The same on a server with these settings.
     pub fn on(settings: tds::Settings, definition: &str) -> Self {
+        said::listen();
         let server = Server::start_with(SocketAddr::from(([127, 0, 0, 1], 0)), settings).expect("the server starts");
         server.execute(definition).unwrap_or_else(|error| panic!("{error} in {definition}"));
         let config = json!({
@@ -129,6 +132,10 @@ impl Bed {
     /// What a process makes of the documents once.
     pub fn assembly(&self) -> Assembly {
         let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
+        said::keep("in-process", &format!("{documents:?}"));
+        for connector in &documents.connectors {
+            said::keep("in-process", &format!("{:?}", keys::SqlServer::read(&connector.values)));
+        }
         let host = Host::system();
         let resolver = Arc::new(secrets::resolver(&documents, &host));
         Assembly::new(documents, resolver, host)

@@ -44,7 +44,7 @@ pub use environment::Environment;
 pub use function::Function;
 pub use record::{DroppedEvent, Failure, Invocation, InvocationType, InvokeError};
 
-const PART: &str = "the Lambda emulator";
+pub(crate) const PART: &str = "the Lambda emulator";
 const REGION: &str = "us-east-1";
 const ACCOUNT: &str = "123456789012";
 

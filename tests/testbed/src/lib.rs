@@ -18,4 +18,6 @@ pub mod process;
 #[cfg(feature = "parts")]
 pub mod proxy;
 #[cfg(feature = "parts")]
+pub mod said;
+#[cfg(feature = "parts")]
 pub mod state_machine;

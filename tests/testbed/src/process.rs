@@ -58,18 +58,27 @@ pub struct Logs {
 
 #[derive(Debug)]
 struct LogLines {
+    /// Under which kind the lines go to what the programs under test said.
+    kept_as: Option<&'static str>,
     lines: Mutex<Vec<String>>,
     count: watch::Sender<usize>,
 }
 
 impl Default for LogLines {
     fn default() -> Self {
-        Self { lines: Mutex::default(), count: watch::Sender::new(0) }
+        Self { kept_as: None, lines: Mutex::default(), count: watch::Sender::new(0) }
     }
 }
 
 impl Logs {
+    fn kept_as(kind: Option<&'static str>) -> Self {
+        Self { lines: Arc::new(LogLines { kept_as: kind, ..LogLines::default() }) }
+    }
+
     fn push(&self, line: String) {
+        if let Some(kind) = self.lines.kept_as {
+            crate::said::keep(kind, &line);
+        }
         let mut lines = lock(&self.lines.lines);
         lines.push(line);
         self.lines.count.send_replace(lines.len());
@@ -186,7 +195,8 @@ impl Process {
             .and_then(Pid::from_raw)
             .ok_or_else(|| PartError::not_started(part, "it ended before it had a process id"))?;
         watchdog::guard_process(pid)?;
-        let logs = Logs::default();
+        // The real parts' output is theirs; a function's is ours.
+        let logs = Logs::kept_as((part == crate::lambda::PART).then_some("function"));
         let mut readers = Vec::new();
         if let Some(stdout) = child.stdout.take() {
             readers.push(tokio::spawn(logs.clone().follow(stdout)));
