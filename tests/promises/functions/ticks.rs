@@ -59,10 +59,19 @@ async fn a_line_of_the_log_per_table_is_json_and_knows_connector_table_and_tick(
         .collect();
     let told: Vec<&Value> = lines.iter().filter(|line| line["message"] == "swept").collect();
     assert_eq!(told.len(), 2, "{logs}");
-    for alias in ["inc", "chg"] {
+    let tick = json!("2026-03-01T12:00:00Z");
+    for (alias, rows) in [("inc", 1_200), ("chg", 700)] {
         let line = told.iter().find(|line| line["table"] == alias).unwrap_or_else(|| panic!("{alias}: {logs}"));
-        assert_eq!((&line["connector"], &line["tick"]), (&json!("snow"), &json!("2026-03-01T12:00:00Z")));
+        assert_eq!((&line["connector"], &line["tick"], &line["rows"]), (&json!("snow"), &tick, &json!(rows)), "who and how many: {line}");
+        assert_eq!((&line["outcome"], &line["mode"]), (&json!("CaughtUp"), &json!("Stream")), "what became of it: {line}");
+        for number in ["requests", "bytes_in", "duration_ms", "lag_seconds"] {
+            assert!(line[number].as_u64().is_some_and(|value| value > 0), "{number} is a number: {line}");
+        }
     }
+    let planned: Vec<&Value> = lines.iter().filter(|line| line["message"] == "planned").collect();
+    assert_eq!(planned.len(), 1, "{logs}");
+    let of = |field: &str| &planned[0][field];
+    assert_eq!((of("tick"), of("tasks"), of("invoked")), (&tick, &json!(2), &json!(2)), "and fan-out says what it started");
 }
 
 #[tokio::test(flavor = "multi_thread")]
