@@ -1,6 +1,7 @@
 //! Tests named after the promise they hold: real engines, real processes, real sockets.
 
 mod cli;
+mod commands;
 mod documentation;
 mod dynamodb_store;
 mod engine;
