@@ -132,7 +132,7 @@ pub struct ReadArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub read: ReadArgs,
-    /// Also ask everything that a sweep leans on: secrets, sources, topics, registries and the cursor store.
+    /// Also ask everything that a sweep leans on: secrets, sources, topics and the cursor store.
     ///
     /// Signs in, reads single rows, and changes nothing. Every finding is a line; a bad one makes the exit code 1.
     #[arg(long)]

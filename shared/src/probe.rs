@@ -42,8 +42,6 @@ pub enum Part {
     Source,
     /// A topic: would it take records?
     Topic,
-    /// A schema registry: does it answer?
-    Registry,
     /// The cursor store: can cursors be read and written?
     Cursors,
 }
@@ -98,7 +96,8 @@ impl Finding {
     }
 }
 
-/// Asks about secrets, sources and topics of all documents.
+/// Asks about secrets, sources and topics of all documents. A registry of schemas is not asked: what it would be asked for, to
+/// keep a schema, cannot be taken back.
 pub async fn documents(documents: &Documents, resolver: &Arc<Resolver>, host: &Host) -> Vec<Finding> {
     // First, so that the others find what is there in the resolver's cache.
     let mut findings = secrets::ask(documents, resolver).await;

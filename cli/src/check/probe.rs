@@ -68,11 +68,10 @@ pub fn text(findings: &[Finding]) -> String {
             Verdict::Bad => "BAD ",
         };
         let part = match finding.part {
-            Part::Secret => "secret  ",
-            Part::Source => "source  ",
-            Part::Topic => "topic   ",
-            Part::Registry => "registry",
-            Part::Cursors => "cursors ",
+            Part::Secret => "secret ",
+            Part::Source => "source ",
+            Part::Topic => "topic  ",
+            Part::Cursors => "cursors",
         };
         text.push_str(&format!("{verdict}  {part}  {}\n", finding.name));
         let code = match (&finding.code, finding.verdict) {

@@ -63,10 +63,10 @@ async fn what_is_in_order_is_told_line_by_line_and_nothing_is_left_behind() {
 
     let text = probe(&bed, &env, &[]).expect(0).stdout;
     for line in [
-        "ok    secret    ${env:PROBED_PASSWORD}",
-        "ok    source    snow/inc",
-        "ok    topic     probed",
-        "ok    cursors   dynamodb:probed-cursors",
+        "ok    secret   ${env:PROBED_PASSWORD}",
+        "ok    source   snow/inc",
+        "ok    topic    probed",
+        "ok    cursors  dynamodb:probed-cursors",
     ] {
         assert!(text.lines().any(|told| told == line), "{line:?} is not in\n{text}");
     }
