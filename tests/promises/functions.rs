@@ -3,6 +3,7 @@
 
 mod bed;
 mod catch_up;
+mod cost;
 mod deadlines;
 mod events;
 mod faults;

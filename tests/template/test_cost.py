@@ -33,7 +33,7 @@ class Cost(unittest.TestCase):
         seconds = sweeps * of["seconds billed per sweep invocation"] * of["memory of sweep, GB"]
         seconds += of["ticks a month"] * of["seconds billed per fan-out invocation"] * of["memory of fan-out, GB"]
         writes = of["ticks a month"] * of["tables"] * of["DynamoDB write units, per table"]
-        reads = sweeps * of["DynamoDB reads of half a unit, per invocation"] / 2
+        reads = sweeps * of["DynamoDB read units, per invocation"]
         logged = of["ticks a month"] * of["tables"] * of["logged bytes per table and tick"]
         month = {
             "Lambda, time": seconds * of["GB-second, x86_64"],

@@ -154,6 +154,11 @@ impl Bed {
         }
     }
 
+    /// The table of cursors.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
     pub fn topic(&self, alias: &str) -> String {
         format!("{}-{alias}", self.prefix)
     }
