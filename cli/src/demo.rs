@@ -117,7 +117,9 @@ async fn show(folder: &Path, stop: &watch::Receiver<bool>) -> Result<Exit, Stop>
 
 /// Sweeps all tables from their beginning into the broker, and tells what a consumer finds there.
 async fn into_kafka(sweeper: &Sweeper, broker: &Broker) -> Result<bool, Stop> {
-    let sinks = broker.sinks(sweeper.assembly.documents().worker.clone(), &sweeper.engine.host);
+    let documents = sweeper.assembly.documents();
+    let resolver = Arc::new(secrets::resolver(documents, &sweeper.engine.host));
+    let sinks = broker.sinks(documents.worker.clone(), &resolver, &sweeper.engine.host);
     let engine = Engine { store: Arc::new(MemoryStore::new()), ..sweeper.engine.clone() };
     let report = sweeper.sweep_into(&engine, &sinks).await;
     sinks.close().await;

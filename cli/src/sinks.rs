@@ -43,7 +43,7 @@ impl FromStr for SinkSpec {
 
 impl SinkSpec {
     /// Makes ready to give every connector its sink. Nothing is connected yet.
-    pub async fn open(&self, documents: &Documents, resolver: &Resolver, host: &Host) -> Result<Arc<dyn Sinks>, Stop> {
+    pub async fn open(&self, documents: &Documents, resolver: &Arc<Resolver>, host: &Host) -> Result<Arc<dyn Sinks>, Stop> {
         Ok(match self {
             Self::File(path) => Arc::new(ToOne(Arc::new(NdjsonSink::open(path)?))),
             Self::Stdout => Arc::new(ToOne(Arc::new(NdjsonSink::stdout()?))),
@@ -58,8 +58,8 @@ impl SinkSpec {
                     let message = format!("{}: {error}", error.code());
                     if error.is_transient() { Stop::failed(message) } else { Stop::wrong(message) }
                 })?;
-                let options = KafkaOptions { function_timeout: None, client_id: "tablesweep".to_owned(), host: host.clone() };
-                Arc::new(ToKafka::new(worker, options))
+                let options = KafkaOptions::new("tablesweep", host.clone());
+                Arc::new(ToKafka::new(worker, Arc::clone(resolver), options))
             }
         })
     }

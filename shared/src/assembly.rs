@@ -200,9 +200,10 @@ impl Assembly {
     }
 }
 
-fn unresolved(connector: &str, error: &ResolveError) -> Failure {
+/// The failure of a document whose placeholders have no usable values. `whose`: a connector's name or a file.
+pub(crate) fn unresolved(whose: &str, error: &ResolveError) -> Failure {
     let retry = if error.is_transient() { Retry::NextTick } else { Retry::Never };
-    Failure::new(error.code(), retry, format!("{connector}: {error}"))
+    Failure::new(error.code(), retry, format!("{whose}: {error}"))
 }
 
 /// Reads a connector's placeholders again after its login was refused.

@@ -6,12 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::Mutex;
 
-use crate::assembly::Sinks;
-use crate::config::{Connector, TopicSettings, Worker};
+use crate::assembly::{Sinks, unresolved};
+use crate::config::{Connector, ResolveError, Resolver, TopicSettings, Worker};
 use crate::failure::{Failure, Retry};
 use crate::sink::Sink;
-use crate::sink::kafka::{KafkaOptions, KafkaSinks, NewTopic, OversizePolicy, TopicMaker};
+use crate::sink::kafka::{KafkaOptions, KafkaSinks, NewTopic, OversizePolicy, Rotation, TopicMaker};
 
 /// Every connector into one sink.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ impl Sinks for ToOne {
 /// Every connector into Kafka, by the worker's settings and its own.
 pub struct ToKafka {
     worker: Worker,
+    resolver: Arc<Resolver>,
     sinks: KafkaSinks,
 }
 
@@ -36,9 +38,9 @@ impl fmt::Debug for ToKafka {
 }
 
 impl ToKafka {
-    /// By the settings of `worker`, whose placeholders are resolved.
-    pub fn new(worker: Worker, options: KafkaOptions) -> Self {
-        Self { worker, sinks: KafkaSinks::new(options) }
+    /// By the settings of `worker`, whose placeholders are resolved; `resolver` looks them up again after a rotation.
+    pub fn new(worker: Worker, resolver: Arc<Resolver>, options: KafkaOptions) -> Self {
+        Self { worker, resolver, sinks: KafkaSinks::new(options) }
     }
 }
 
@@ -47,18 +49,16 @@ impl Sinks for ToKafka {
     fn of(&self, connector: &Connector) -> Result<Arc<dyn Sink>, Failure> {
         let refuse = |code: &'static str, message: String| Failure::new(code, Retry::Never, format!("{}: {message}", connector.name));
         let producer = connector.producer(&self.worker).map_err(|faults| refuse("Config.Invalid", faults.to_string()))?;
-        if producer.msk_iam {
-            return Err(refuse(
-                "Config.NotBuilt",
-                "signing in to Amazon MSK with IAM (sasl.mechanism=AWS_MSK_IAM) is not built yet; use SCRAM-SHA-512".to_owned(),
-            ));
-        }
         if producer.get("bootstrap.servers").is_none() {
             return Err(refuse("Config.Invalid", "bootstrap.servers is missing in worker.json; a sweep into Kafka needs it".to_owned()));
         }
-        let settings: BTreeMap<String, String> = producer.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let sink = self.sinks.sink(&settings, &BTreeMap::new(), oversize(connector))?.creating(self.topics(connector));
-        Ok(Arc::new(sink))
+        let rotation = ReadAgain {
+            places: owned(producer.placeholders()),
+            documents: Mutex::new((self.worker.clone(), connector.clone())),
+            resolver: Arc::clone(&self.resolver),
+        };
+        let sink = self.sinks.sink(&owned(producer.iter()), Some(Arc::new(rotation)), oversize(connector))?;
+        Ok(Arc::new(sink.creating(self.topics(connector))))
     }
 
     async fn close(&self) {
@@ -74,6 +74,36 @@ impl ToKafka {
             let TopicSettings { replication_factor, partitions, config } = creation.of(topic)?.clone();
             Some(NewTopic { partitions, replication_factor, config })
         })
+    }
+}
+
+fn owned<'t>(texts: impl Iterator<Item = (&'static str, &'t str)>) -> BTreeMap<String, String> {
+    texts.map(|(name, text)| (name.to_owned(), text.to_owned())).collect()
+}
+
+/// Looks the placeholders of a producer's settings up again.
+struct ReadAgain {
+    places: BTreeMap<String, String>,
+    /// As they were looked up last: the resolver goes by that when it decides whether it is worth looking again.
+    documents: Mutex<(Worker, Connector)>,
+    resolver: Arc<Resolver>,
+}
+
+#[async_trait]
+impl Rotation for ReadAgain {
+    fn places(&self) -> BTreeMap<String, String> {
+        self.places.clone()
+    }
+
+    async fn renew(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let mut documents = self.documents.lock().await;
+        let (worker, connector) = &*documents;
+        let name = connector.name.clone();
+        let (worker, _) = worker.refresh(&self.resolver).await.map_err(|error| unresolved(&name, &error))?;
+        let (connector, _) = connector.refresh(&self.resolver).await.map_err(|error| unresolved(&name, &error))?;
+        let producer = connector.producer(&worker).map_err(|faults| unresolved(&name, &ResolveError::from(faults)))?;
+        *documents = (worker, connector);
+        Ok(owned(producer.iter()))
     }
 }
 

@@ -41,7 +41,7 @@ async fn a_producer_that_is_fenced_off_leaves_the_cursor_right_and_the_next_run_
     let cluster = MockCluster::new(1).expect("a cluster");
     cluster.create_topic(TOPIC, 1, 1).expect("a topic");
     let settings = BTreeMap::from([("bootstrap.servers".to_owned(), cluster.bootstrap_servers())]);
-    let options = KafkaOptions { function_timeout: None, client_id: "fenced".to_owned(), host: Host::system() };
+    let options = KafkaOptions::new("fenced", Host::system());
     let sinks = ToOne(Arc::new(KafkaSink::new(&settings, &options, OversizePolicy::Fail).expect("a sink")));
     let mut laptop = Laptop::new().with("snow.source.batch.size", 50);
     laptop.generate(400, 3);

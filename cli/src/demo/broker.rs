@@ -1,5 +1,6 @@
 //! The broker of the demo: librdkafka's own mock cluster, inside this process, and a consumer that reads it back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -7,7 +8,7 @@ use rdkafka::message::{Headers as _, Message as _};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
-use tablesweep::config::Worker;
+use tablesweep::config::{Resolver, Worker};
 use tablesweep::delivery::ToKafka;
 use tablesweep::host::Host;
 use tablesweep::sink::kafka::KafkaOptions;
@@ -51,8 +52,8 @@ impl Broker {
     }
 
     /// Sinks into it, as for any other broker.
-    pub fn sinks(&self, worker: Worker, host: &Host) -> ToKafka {
-        ToKafka::new(worker, KafkaOptions { function_timeout: None, client_id: "tablesweep-demo".to_owned(), host: host.clone() })
+    pub fn sinks(&self, worker: Worker, resolver: &Arc<Resolver>, host: &Host) -> ToKafka {
+        ToKafka::new(worker, Arc::clone(resolver), KafkaOptions::new("tablesweep-demo", host.clone()))
     }
 
     /// Reads a topic from its beginning to its end, as a consumer of another program would.

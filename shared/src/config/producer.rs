@@ -21,18 +21,23 @@ pub(super) use refused::REFUSED;
 use settings::route;
 pub(super) use settings::{JAVA, KNOWN, definition, names};
 
-/// The producer's settings, by librdkafka's names. Their values are not shown.
+/// The producer's settings, by librdkafka's names, except for the mechanism `AWS_MSK_IAM`, which librdkafka does not know.
+/// Their values are not shown.
 #[derive(Clone, Default)]
 pub struct ProducerSettings {
     settings: BTreeMap<&'static str, SecretString>,
-    /// Whether to sign in to Amazon MSK with the role of the process; `sasl.mechanism` is `OAUTHBEARER` then.
-    pub msk_iam: bool,
+    placeholders: BTreeMap<&'static str, String>,
 }
 
 impl ProducerSettings {
     /// All settings in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.settings.iter().map(|(name, value)| (*name, value.expose_secret()))
+    }
+
+    /// The settings that came out of placeholders, each with its text as it stands in the document.
+    pub fn placeholders(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.placeholders.iter().map(|(name, text)| (*name, text.as_str()))
     }
 
     /// One setting.
@@ -44,16 +49,13 @@ impl ProducerSettings {
 /// Two connectors may share a producer when their settings are equal.
 impl PartialEq for ProducerSettings {
     fn eq(&self, other: &ProducerSettings) -> bool {
-        self.msk_iam == other.msk_iam && self.iter().eq(other.iter())
+        self.iter().eq(other.iter())
     }
 }
 
 impl fmt::Debug for ProducerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProducerSettings")
-            .field("names", &self.settings.keys().collect::<Vec<_>>())
-            .field("msk_iam", &self.msk_iam)
-            .finish()
+        f.debug_struct("ProducerSettings").field("names", &self.settings.keys().collect::<Vec<_>>()).finish_non_exhaustive()
     }
 }
 
@@ -77,17 +79,14 @@ pub(super) fn merge(worker: &Values, connector: Option<&Values>, faults: &mut Fa
         Some(connector) if signs_in_alone(connector) => merged.check(connector, faults),
         Some(_) => {}
     }
-    let msk_iam = merged.settings.get("sasl.mechanism").is_some_and(|value| value.expose_secret() == MSK_IAM);
-    if msk_iam {
-        merged.settings.insert("sasl.mechanism", SecretString::from("OAUTHBEARER"));
-    }
-    ProducerSettings { settings: merged.settings, msk_iam }
+    ProducerSettings { settings: merged.settings, placeholders: merged.placeholders }
 }
 
 /// The settings on their way, with what is known to be given but not yet known.
 #[derive(Default)]
 struct Merged {
     settings: BTreeMap<&'static str, SecretString>,
+    placeholders: BTreeMap<&'static str, String>,
     pending: Vec<&'static str>,
 }
 
@@ -97,6 +96,10 @@ impl Merged {
             let Some((known, route)) = setting(name).and_then(route) else {
                 continue;
             };
+            match entry.template() {
+                Some(template) => drop(self.placeholders.insert(known, template.source().to_owned())),
+                None => drop(self.placeholders.remove(known)),
+            }
             match entry.text() {
                 Some(text) => match route.apply(entry_text(entry, text)) {
                     Ok(value) => {

@@ -94,7 +94,6 @@ impl Sweep {
         for table in &report.tables {
             self.settings.metrics.swept(table, task.tick.as_deref(), self.host.now_ms());
         }
-        self.producers.learn(&report.tables, &ready.resolver).await;
         match reports::failure(&report) {
             Some(failure) => Err(failure),
             None => Ok(report),
@@ -122,8 +121,7 @@ impl Sweep {
         let told = self.settings.timeout.clone().unwrap_or_default();
         let options = KafkaOptions {
             function_timeout: Some(told.unwrap_or(deadline.timeout)),
-            client_id: self.settings.name.clone(),
-            host: self.host.clone(),
+            ..KafkaOptions::new(&self.settings.name, self.host.clone())
         };
         self.producers.get(&ready.assembly.documents().worker, &ready.resolver, options).await
     }

@@ -1,6 +1,7 @@
 //! Topics: one line for each that the documents name.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 
@@ -17,7 +18,7 @@ use crate::sink::kafka::KafkaOptions;
 const BROKERS: &str = "bootstrap.servers";
 
 /// One finding per connector and topic.
-pub(super) async fn ask(documents: &Documents, resolver: &Resolver, host: &Host) -> Vec<Finding> {
+pub(super) async fn ask(documents: &Documents, resolver: &Arc<Resolver>, host: &Host) -> Vec<Finding> {
     if !documents.worker.values.is_set(BROKERS) {
         let found = "no brokers are named by bootstrap.servers in worker.json, so a sweep needs --sink ndjson:PATH or --sink -";
         return vec![Finding::note(Part::Topic, "Kafka", found)];
@@ -26,8 +27,8 @@ pub(super) async fn ask(documents: &Documents, resolver: &Resolver, host: &Host)
         Ok(worker) => worker,
         Err(error) => return documents.connectors.iter().flat_map(|connector| not_asked(connector, "worker.json", &error)).collect(),
     };
-    let options = KafkaOptions { function_timeout: None, client_id: "tablesweep-probe".to_owned(), host: host.clone() };
-    let sinks = ToKafka::new(worker, options);
+    let options = KafkaOptions::new("tablesweep-probe", host.clone());
+    let sinks = ToKafka::new(worker, Arc::clone(resolver), options);
     let asked = join_all(documents.connectors.iter().map(|connector| of_connector(connector, resolver, &sinks))).await;
     sinks.close().await;
     asked.concat()

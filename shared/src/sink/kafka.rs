@@ -11,15 +11,21 @@
 //!   after a fatal error and after a long sleep (`connection`).
 //! * Timeouts nest, and a combination that does not is refused at the start (`settings`): a request within the life of
 //!   a record, the life of a record within [`Sink::message_timeout`], and that within the invocation.
+//! * Who we are is said anew when it has changed: secrets that were rotated are read again after a refused login
+//!   (`rotation`), and an identity of AWS signs tokens with credentials that are fetched before they end (`iam`).
+//! * A connection that fails for a reason that does not pass is told apart from one that just fails (`barrier`).
 //! * Should librdkafka be late with its reports, the producer is purged and given up, so that `message_timeout` holds.
 //! * A record that is too large is found before it is sent. The broker would refuse its neighbours with it.
 
+mod barrier;
 mod connection;
 mod context;
 mod creation;
 mod error;
+mod iam;
 mod page;
 mod probe;
+mod rotation;
 mod session;
 mod settings;
 
@@ -30,11 +36,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Sleep;
 
 use crate::failure::Failure;
-use crate::host::{Host, hex};
+use crate::host::{Host, env, hex};
 use crate::record::Record;
 use crate::sink::{Acks, Delivered, Sink, TopicProbe};
 
@@ -43,8 +50,8 @@ use creation::Purpose;
 pub use creation::{NewTopic, TopicMaker};
 use error::{KafkaError, shown_key};
 use page::{Outcome, Page};
+pub use rotation::Rotation;
 use session::Session;
-use settings::Settings;
 
 /// What to do with a record that is larger than `message.max.bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,6 +72,19 @@ pub struct KafkaOptions {
     pub client_id: String,
     /// The clock.
     pub host: Host,
+    /// Where the identity of AWS comes from that signs in to Amazon MSK. `None`: from the surroundings of the process, as the SDK
+    /// looks for it.
+    pub credentials: Option<SharedCredentialsProvider>,
+    /// The region of such a cluster, if the names of its brokers say none.
+    pub region: Option<String>,
+}
+
+impl KafkaOptions {
+    /// Outside Lambda, with the identity and the region of the surroundings.
+    pub fn new(client_id: impl Into<String>, host: Host) -> Self {
+        let region = env("AWS_REGION").or_else(|| env("AWS_DEFAULT_REGION"));
+        Self { function_timeout: None, client_id: client_id.into(), host, credentials: None, region }
+    }
 }
 
 /// The sinks of one process. Sinks with equal settings share one producer: its connections, its memory, its thread.
@@ -74,9 +94,9 @@ pub struct KafkaSinks {
     connections: Mutex<BTreeMap<Secret, Arc<Connection>>>,
 }
 
-/// Settings as a key of a map, and never in a log.
+/// Settings, and what they were read from, as a key of a map, and never in a log.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Secret(BTreeMap<String, String>);
+struct Secret(BTreeMap<String, String>, BTreeMap<String, String>);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,25 +110,28 @@ impl KafkaSinks {
         Self { options, connections: Mutex::default() }
     }
 
-    /// The sink for a connector: the worker's settings under its own ones (`producer.override.*`), both by
-    /// librdkafka's names.
+    /// The sink for the settings of a connector, by librdkafka's names. `rotation` reads them again after a refused login.
     ///
     /// # Errors
     /// As [`KafkaSink::new`].
     pub fn sink(
         &self,
-        worker: &BTreeMap<String, String>,
-        overrides: &BTreeMap<String, String>,
+        settings: &BTreeMap<String, String>,
+        rotation: Option<Arc<dyn Rotation>>,
         oversize: OversizePolicy,
     ) -> Result<KafkaSink, Failure> {
-        let merged = Secret(settings::merged(worker, overrides));
+        let places = rotation.as_ref().map(|rotation| rotation.places()).unwrap_or_default();
+        let key = Secret(settings.clone(), places);
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connection) = connections.get(&merged) {
-            return Ok(KafkaSink { connection: connection.clone(), oversize, topics: TopicMaker::none() });
-        }
-        let sink = KafkaSink::new(&merged.0, &self.options, oversize)?;
-        connections.insert(merged, sink.connection.clone());
-        Ok(sink)
+        let connection = match connections.get(&key) {
+            Some(connection) => connection.clone(),
+            None => {
+                let made = Arc::new(Connection::new(settings, &self.options, rotation)?);
+                connections.insert(key, made.clone());
+                made
+            }
+        };
+        Ok(KafkaSink { connection, oversize, topics: TopicMaker::none() })
     }
 
     /// Ends the producers and their threads, for a process that is about to end itself: a thread that is still in TLS code
@@ -136,8 +159,7 @@ impl KafkaSink {
     /// `Config.Invalid` names a setting that librdkafka does not take, that does not nest with the other timeouts, or
     /// that would break a promise; `Config.NotBuilt` a way to sign in that does not exist yet.
     pub fn new(settings: &BTreeMap<String, String>, options: &KafkaOptions, oversize: OversizePolicy) -> Result<Self, Failure> {
-        let settings = Settings::new(settings, options)?;
-        Ok(Self { connection: Arc::new(Connection::new(settings, options.host.clone())), oversize, topics: TopicMaker::none() })
+        Ok(Self { connection: Arc::new(Connection::new(settings, options, None)?), oversize, topics: TopicMaker::none() })
     }
 
     /// The same sink, which creates missing topics as `topics` says.
@@ -172,17 +194,19 @@ impl KafkaSink {
     }
 
     /// Waits for the reports of what was sent. When they do not come in time, the producer is purged: the reports come
-    /// then, and what they say is that the page failed.
+    /// then, and what they say is that the page failed. So it is when the login was refused and there is another to try: nothing
+    /// would come of waiting longer.
     async fn settle(
         connection: Arc<Connection>,
         session: Arc<Session>,
         page: Arc<Page>,
         timer: Pin<Box<Sleep>>,
     ) -> Result<u64, KafkaError> {
-        let overdue = tokio::select! {
+        let (overdue, renewed) = tokio::select! {
             biased;
-            () = page.settled() => false,
-            () = timer => true,
+            () = page.settled() => (false, false),
+            () = timer => (true, false),
+            () = another_login(&connection, &session) => (true, true),
         };
         if overdue {
             session.give_up().await;
@@ -190,21 +214,55 @@ impl KafkaSink {
         connection.touch();
         match page.outcome() {
             Outcome { acked, failed: None, in_flight: 0, .. } => Ok(acked),
-            outcome => Err(Self::explain(&connection, &session, &outcome).await),
+            outcome => Err(Self::explain(&session, &outcome).await.with_another_login(renewed)),
         }
     }
 
     /// The error of a page that was not delivered. A producer that takes nothing any more is given up here, so that nothing of
     /// it is in flight when the next page gets a new one.
-    async fn explain(connection: &Connection, session: &Arc<Session>, outcome: &Outcome) -> KafkaError {
+    async fn explain(session: &Arc<Session>, outcome: &Outcome) -> KafkaError {
         if let Some((code, reason)) = session.fatal_error() {
             session.give_up().await;
-            return error::fatal(code, reason, connection.settings());
+            return error::fatal(code, reason, session.settings());
         }
         if let Some(failed) = &outcome.failed {
             session.forget(&failed.topic);
         }
-        error::undelivered(outcome, &session.trouble(), connection.settings())
+        let error = error::undelivered(outcome, &session.trouble(), session.settings());
+        if error.bars_the_way() {
+            session.condemn();
+        }
+        error
+    }
+
+    /// Asks about the topics, with another login if the brokers refuse this one and there is another.
+    async fn check_topics(&self, topics: &[&str]) -> Result<(), KafkaError> {
+        let mut tried_another = false;
+        loop {
+            let session = self.connection.session().await?;
+            let checked = tokio::select! {
+                checked = session.check(topics) => checked,
+                () = another_login(&self.connection, &session), if !tried_another => {
+                    session.give_up().await;
+                    tried_another = true;
+                    continue;
+                }
+            };
+            self.connection.touch();
+            if checked.as_ref().is_err_and(KafkaError::bars_the_way) {
+                // Nothing of it is worth keeping: it would go on trying in vain, and remember this when it is over.
+                session.condemn();
+            }
+            return checked;
+        }
+    }
+}
+
+/// Returns once the brokers have refused the login of `session` and there is another to try, and else never.
+async fn another_login(connection: &Connection, session: &Session) {
+    session.refused().await;
+    if !connection.renew(session).await {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -227,19 +285,16 @@ fn note_left_out(record: &Record, size: usize, limit: usize) {
 #[async_trait]
 impl Sink for KafkaSink {
     async fn check(&self, topics: &[&str]) -> Result<(), Failure> {
-        let session = self.connection.session().await?;
-        let settings = self.connection.settings();
         let mut created = BTreeSet::new();
         loop {
-            let checked = session.check(topics, settings).await;
-            self.connection.touch();
-            match checked {
+            match self.check_topics(topics).await {
                 // Once: a topic that is missing although it was created is told as any missing one.
                 Err(KafkaError::TopicMissing { topic, brokers }) => {
                     let Some(new) = self.topics.of(&topic).filter(|_| !created.contains(&topic)) else {
                         return Err(KafkaError::TopicMissing { topic, brokers }.into());
                     };
-                    creation::create(&topic, &new, settings, self.connection.host(), Purpose::Create).await?;
+                    let settings = self.connection.settings();
+                    creation::create(&topic, &new, &settings, self.connection.host(), Purpose::Create).await?;
                     created.insert(topic);
                 }
                 settled => return Ok(settled?),
@@ -265,7 +320,7 @@ impl Sink for KafkaSink {
                 return Err(cause.into());
             }
             let outcome = Outcome { failed: Some(refused), refused: 1, ..page.outcome() };
-            return Err(Self::explain(&self.connection, &session, &outcome).await.into());
+            return Err(Self::explain(&session, &outcome).await.into());
         }
         Ok(Box::pin(async move { Ok(Delivered { rows: settled.await?, skipped }) }))
     }

@@ -18,7 +18,7 @@ async fn rows_arrive_in_kafka_once_each_under_their_sequence_and_in_its_order() 
     let bed = Bed::new().with("mssql.table.orders.topic", "sql-orders").with("mssql.table.orders.batch.size", 100);
     bed.insert(1_050);
     let settings = BTreeMap::from([("bootstrap.servers".to_owned(), broker.bootstrap())]);
-    let options = KafkaOptions { function_timeout: None, client_id: "promises".to_owned(), host: Host::system() };
+    let options = KafkaOptions::new("promises", Host::system());
     let sink = KafkaSink::new(&settings, &options, OversizePolicy::Fail).expect("the settings are right");
     let reports = bed.sweep_into(&bed.assembly(), &ToOne(Arc::new(sink))).await;
     assert_eq!((reports[0].outcome, reports[0].rows), (Outcome::CaughtUp, 1_050), "{reports:?}");

@@ -1,17 +1,22 @@
 //! What librdkafka tells us, on its own thread: delivery reports, errors, log lines.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rdkafka::client::ClientContext;
+use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::ProducerContext;
 
+use tokio::sync::watch;
+
+use super::barrier::Barrier;
 use super::error::shown_key;
+use super::iam::Signer;
 use super::page::{Failed, Page};
 use crate::host::Host;
 
@@ -23,11 +28,15 @@ pub(super) struct Context {
     host: Host,
     /// Values that must not appear in a log line, whoever writes it.
     secrets: Vec<String>,
+    /// Makes the tokens of a producer that signs in with an identity of AWS.
+    signer: Option<Arc<Signer>>,
     /// Records whose report has not been counted. librdkafka's own count also holds log lines, and reports whose callback has returned.
     in_flight: AtomicU64,
     trouble: Mutex<Trouble>,
     /// Whether there was trouble since the last acknowledgement; kept apart so that an acknowledgement takes no lock.
     troubled: AtomicBool,
+    /// Whether the brokers have refused the login.
+    refused: watch::Sender<bool>,
     quiet: Mutex<BTreeMap<String, Quiet>>,
 }
 
@@ -36,8 +45,8 @@ pub(super) struct Context {
 pub(super) struct Trouble {
     /// What the client said, with its age.
     pub(super) said: Option<String>,
-    /// Whether the brokers refused who we are.
-    pub(super) denied: bool,
+    /// What kind of thing it is, if it is one that stays until somebody does something.
+    pub(super) barrier: Option<Barrier>,
     /// Whether it happened after the last acknowledgement.
     pub(super) current: bool,
     at: Duration,
@@ -50,9 +59,15 @@ struct Quiet {
 }
 
 impl Context {
-    pub(super) fn new(host: Host, secrets: Vec<String>) -> Self {
-        let (trouble, quiet) = (Mutex::default(), Mutex::default());
-        Self { host, secrets, in_flight: AtomicU64::new(0), trouble, troubled: AtomicBool::new(false), quiet }
+    pub(super) fn new(host: Host, secrets: Vec<String>, signer: Option<Arc<Signer>>) -> Self {
+        let (trouble, refused, quiet) = (Mutex::default(), watch::Sender::new(false), Mutex::default());
+        Self { host, secrets, signer, in_flight: AtomicU64::new(0), trouble, troubled: AtomicBool::new(false), refused, quiet }
+    }
+
+    /// Returns once the brokers have refused the login.
+    pub(super) async fn refused(&self) {
+        // The sender lives as long as this does.
+        drop(self.refused.subscribe().wait_for(|refused| *refused).await);
     }
 
     /// Records are about to be handed over.
@@ -79,12 +94,17 @@ impl Context {
         trouble
     }
 
-    fn note(&self, said: String, denied: bool) {
+    fn note(&self, said: String, barrier: Option<Barrier>) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         // A refused login is followed by lines about the connection that was closed for it: it stays the reason.
-        let denied = denied || (trouble.denied && self.troubled.load(Ordering::Acquire));
-        *trouble = Trouble { said: Some(said), denied, current: true, at: self.host.monotonic() };
+        let stays = barrier.is_none() && trouble.barrier.is_some() && self.troubled.load(Ordering::Acquire);
+        if !stays {
+            *trouble = Trouble { said: Some(said), barrier, current: true, at: self.host.monotonic() };
+        }
         self.troubled.store(true, Ordering::Release);
+        if barrier == Some(Barrier::Login) {
+            self.refused.send_replace(true);
+        }
     }
 
     fn answered(&self) {
@@ -114,9 +134,11 @@ impl Context {
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, kind: &str, line: &str) {
         let line = self.without_secrets(line);
-        let severe = level as i32 <= RDKafkaLogLevel::Error as i32;
-        if severe {
-            self.note(line.clone(), false);
+        // A connection that the other side closed is told of here and nowhere else.
+        let failed = kind == "FAIL" && level as i32 <= RDKafkaLogLevel::Info as i32;
+        if failed || level as i32 <= RDKafkaLogLevel::Error as i32 {
+            let barrier = if failed { Barrier::of_a_closed_connection(&line) } else { None };
+            self.note(line.clone(), barrier);
         }
         if level as i32 >= RDKafkaLogLevel::Info as i32 {
             tracing::debug!(target: "librdkafka", kind, "{line}");
@@ -133,15 +155,22 @@ impl ClientContext for Context {
 
     fn error(&self, error: ClientError, reason: &str) {
         let code = error.rdkafka_error_code();
-        let denied = matches!(code, Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed));
         let reason = self.without_secrets(reason);
         tracing::debug!(target: "librdkafka", ?code, "{reason}");
         if code == Some(RDKafkaErrorCode::AllBrokersDown) {
             // A summary of what was said of each broker; those lines have the reasons.
             self.troubled.store(true, Ordering::Release);
         } else if !reason.is_empty() {
-            self.note(reason, denied);
+            let barrier = Barrier::of(code, &reason);
+            self.note(reason, barrier);
         }
+    }
+
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn generate_oauth_token(&self, _config: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        let signer = self.signer.as_ref().ok_or("nothing here makes tokens for this mechanism")?;
+        Ok(signer.token()?)
     }
 }
 

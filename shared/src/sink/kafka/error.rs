@@ -2,6 +2,7 @@
 
 use rdkafka::error::RDKafkaErrorCode as Code;
 
+use super::barrier::Barrier;
 use super::context::Trouble;
 use super::creation::NewTopic;
 use super::page::Outcome;
@@ -15,8 +16,8 @@ pub(super) enum KafkaError {
     Setting { key: String, message: String },
 
     #[error(
-        "sasl.mechanism {mechanism} is not built yet; sign in with SCRAM-SHA-512 (port 9096 of Amazon MSK) or with a \
-         client certificate (port 9094)"
+        "sasl.mechanism {mechanism} is built for Amazon MSK only, as AWS_MSK_IAM; sign in elsewhere with SCRAM-SHA-512, PLAIN or a \
+         client certificate"
     )]
     NotBuilt { mechanism: String },
 
@@ -37,6 +38,29 @@ pub(super) enum KafkaError {
 
     #[error("the topic {topic} does not exist on the brokers at {brokers} and could not be created with {how}: {code}. {remedy}")]
     TopicRefused { topic: String, brokers: String, how: String, code: Code, remedy: &'static str, retry: Retry },
+
+    #[error("{what}: the brokers at {brokers} refuse the login{said}. {}", login_remedy(*renewed))]
+    Unauthorized { what: String, brokers: String, said: String, renewed: bool },
+
+    #[error(
+        "no AWS credentials to sign in to the brokers with (sasl.mechanism=AWS_MSK_IAM): {reason}. A function signs in with its role; elsewhere set AWS_PROFILE or the like, and look whether its session is still open"
+    )]
+    Credentials { reason: String },
+
+    #[error(
+        "{what} because the certificates of the brokers at {brokers} and of this client do not suit each other{said}. Name the authority that signed the brokers' in ssl.ca.location or ssl.ca.pem (without either, the system's are trusted), and give the client's own in ssl.certificate.pem and ssl.key.pem if the port asks for one"
+    )]
+    Certificate { what: String, brokers: String, said: String },
+
+    #[error(
+        "{what} because the port of the brokers at {brokers} (bootstrap.servers) does not seem to speak {protocol} (security.protocol){said}. Let the two suit each other; the ports of Amazon MSK are 9098 for IAM, 9096 for SCRAM, 9094 for TLS and 9092 without"
+    )]
+    Protocol { what: String, brokers: String, protocol: String, said: String },
+
+    #[error(
+        "the topic {topic} does not exist on the brokers at {brokers}, and cannot be created by who signs in with AWS_MSK_IAM: the client library creates topics without asking for a token. Create it by hand (`kafka-topics.sh --create --topic {topic} …`)"
+    )]
+    Uncreatable { topic: String, brokers: String },
 
     #[error("{what}: the brokers at {brokers} refuse it ({reason}){said}. {remedy}")]
     Denied { what: String, brokers: String, reason: String, said: String, remedy: &'static str },
@@ -61,6 +85,21 @@ pub(super) enum KafkaError {
     Broken { reason: String },
 }
 
+impl KafkaError {
+    /// Whether this stays as it is until somebody does something, so that the producer is not worth keeping.
+    pub(super) fn bars_the_way(&self) -> bool {
+        matches!(self, Self::Unauthorized { .. } | Self::Credentials { .. } | Self::Certificate { .. } | Self::Protocol { .. })
+    }
+
+    /// The same error, told by whether there is another login to try.
+    pub(super) fn with_another_login(mut self, is_there: bool) -> Self {
+        if let Self::Unauthorized { renewed, .. } = &mut self {
+            *renewed = is_there;
+        }
+        self
+    }
+}
+
 impl From<KafkaError> for Failure {
     fn from(error: KafkaError) -> Self {
         let (code, retry) = match &error {
@@ -70,6 +109,14 @@ impl From<KafkaError> for Failure {
             KafkaError::Timeout { .. } => ("Sink.Timeout", Retry::NextTick),
             KafkaError::TopicMissing { .. } => ("Sink.TopicMissing", Retry::Never),
             KafkaError::TopicRefused { retry, .. } => ("Sink.TopicRefused", *retry),
+            KafkaError::Uncreatable { .. } => ("Sink.TopicRefused", Retry::Never),
+            // With other secrets the next sweep signs in; that is nobody's business.
+            KafkaError::Unauthorized { renewed: true, .. } => ("Sink.Unauthorized", Retry::NextTick),
+            KafkaError::Unauthorized { renewed: false, .. } => ("Sink.Unauthorized", Retry::Never),
+            KafkaError::Credentials { .. } => ("Sink.Credentials", Retry::NextTick),
+            KafkaError::Certificate { .. } => ("Sink.Certificate", Retry::Never),
+            // Read off the moment at which the connection was closed, which is no proof.
+            KafkaError::Protocol { .. } => ("Sink.Protocol", Retry::NextTick),
             KafkaError::Denied { .. } => ("Sink.Denied", Retry::Never),
             KafkaError::TooLarge { .. } | KafkaError::BatchTooLarge { .. } => ("Sink.TooLarge", Retry::Never),
             KafkaError::Fatal { .. } | KafkaError::Broken { .. } => ("Sink.Fatal", Retry::NextTick),
@@ -82,7 +129,14 @@ impl From<KafkaError> for Failure {
 const TOPIC_RIGHTS: &str = "Give the producer's user the rights Write and Describe on the topic";
 const CREATE_RIGHTS: &str = "Give the producer's user the right Create on the topic or the cluster, or create the topic by hand";
 const CLUSTER_RIGHTS: &str = "Give the producer's user the right IdempotentWrite on the cluster";
-const CREDENTIALS: &str = "Check security.protocol, sasl.mechanism, sasl.username and sasl.password";
+
+fn login_remedy(renewed: bool) -> &'static str {
+    if renewed {
+        "The secrets of the documents have changed since; the next sweep signs in with the new ones"
+    } else {
+        "Check sasl.mechanism, sasl.username and sasl.password; with AWS_MSK_IAM the role's right to kafka-cluster:Connect"
+    }
+}
 
 /// A key as it may be shown in a message: short, and text.
 pub(super) fn shown_key(key: &[u8]) -> String {
@@ -109,6 +163,9 @@ pub(super) fn undelivered(outcome: &Outcome, trouble: &Trouble, settings: &Setti
         return denied(what, code, trouble, settings, remedy);
     }
     match code {
+        Code::Authentication | Code::SaslAuthenticationFailed => {
+            KafkaError::Unauthorized { what, brokers, said: said(trouble), renewed: false }
+        }
         Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition => KafkaError::TopicMissing { topic, brokers },
         Code::MessageSizeTooLarge | Code::InvalidMessageSize => {
             KafkaError::BatchTooLarge { topic, key, brokers, limit: settings.max_bytes }
@@ -192,10 +249,22 @@ pub(super) fn not_created(topic: &str, new: &NewTopic, code: Code, settings: &Se
 pub(super) fn unanswered(topics: &[String], trouble: &Trouble, settings: &Settings) -> KafkaError {
     let what = format!("the topics {} could not be checked", topics.join(", "));
     let (brokers, said) = (settings.brokers().to_owned(), said(trouble));
-    if trouble.current && trouble.denied {
-        return denied(what, Code::Authentication, trouble, settings, CREDENTIALS);
+    match barred(&what, trouble, settings) {
+        Some(error) => error,
+        None => KafkaError::Unreachable { what, brokers, said },
     }
-    KafkaError::Unreachable { what, brokers, said }
+}
+
+/// The error of a barrier that stands between this process and the brokers.
+fn barred(what: &str, trouble: &Trouble, settings: &Settings) -> Option<KafkaError> {
+    let (what, brokers) = (what.to_owned(), settings.brokers().to_owned());
+    let said = said(trouble);
+    Some(match trouble.barrier.filter(|_| trouble.current)? {
+        Barrier::Login => KafkaError::Unauthorized { what, brokers, said, renewed: false },
+        Barrier::Token => KafkaError::Credentials { reason: trouble.said.clone().unwrap_or_default() },
+        Barrier::Certificate => KafkaError::Certificate { what, brokers, said },
+        Barrier::Protocol => KafkaError::Protocol { what, brokers, protocol: settings.protocol().to_owned(), said },
+    })
 }
 
 /// What a person must change when this is a refusal of rights.
@@ -203,7 +272,6 @@ fn denial(code: Code) -> Option<&'static str> {
     match code {
         Code::TopicAuthorizationFailed => Some(TOPIC_RIGHTS),
         Code::ClusterAuthorizationFailed => Some(CLUSTER_RIGHTS),
-        Code::Authentication | Code::SaslAuthenticationFailed => Some(CREDENTIALS),
         _ => None,
     }
 }
@@ -215,8 +283,8 @@ fn denied(what: String, code: Code, trouble: &Trouble, settings: &Settings, reme
 
 /// No answer in time. What the client said about the connection since the last acknowledgement decides what it is called.
 fn too_late(what: String, trouble: &Trouble, settings: &Settings) -> KafkaError {
-    if trouble.current && trouble.denied {
-        return denied(what, Code::Authentication, trouble, settings, CREDENTIALS);
+    if let Some(error) = barred(&what, trouble, settings) {
+        return error;
     }
     let (brokers, said) = (settings.brokers().to_owned(), said(trouble));
     if trouble.current {

@@ -17,7 +17,6 @@ use rdkafka::error::RDKafkaErrorCode as Code;
 use super::creation::{self, Purpose};
 use super::error::{self, KafkaError};
 use super::page::Page;
-use super::session::Session;
 use super::{KafkaSink, Outcome};
 use crate::failure::Failure;
 use crate::record::Record;
@@ -35,7 +34,8 @@ pub(super) async fn topics(sink: &KafkaSink, topics: &[&str]) -> Vec<TopicProbe>
     for topic in topics {
         let probed = one(sink, topic).await;
         // What no broker answers for one topic none will answer for the next, after another time-out.
-        let is_silent = matches!(probed, Err(KafkaError::Unreachable { .. } | KafkaError::Setting { .. }));
+        let is_silent = matches!(probed, Err(KafkaError::Unreachable { .. } | KafkaError::Setting { .. }))
+            || probed.as_ref().is_err_and(KafkaError::bars_the_way);
         let failed = probed.map_err(Failure::from);
         if is_silent && let Err(failure) = failed {
             found.extend(topics[found.len()..].iter().map(|topic| ((*topic).to_owned(), Err(failure.clone()))));
@@ -49,11 +49,11 @@ pub(super) async fn topics(sink: &KafkaSink, topics: &[&str]) -> Vec<TopicProbe>
 async fn one(sink: &KafkaSink, topic: &str) -> Result<TopicFound, KafkaError> {
     let settings = sink.connection.settings();
     let session = sink.connection.session().await?;
-    match session.check(&[topic], settings).await {
+    match session.check(&[topic]).await {
         Ok(()) => {}
         Err(KafkaError::TopicMissing { topic, brokers }) => {
             let Some(new) = sink.topics.of(&topic) else { return Err(KafkaError::TopicMissing { topic, brokers }) };
-            creation::create(&topic, &new, settings, sink.connection.host(), Purpose::Ask).await?;
+            creation::create(&topic, &new, &settings, sink.connection.host(), Purpose::Ask).await?;
             return Ok(TopicFound::Creatable { partitions: new.partitions, replication_factor: new.replication_factor });
         }
         Err(other) => return Err(other),
@@ -62,20 +62,20 @@ async fn one(sink: &KafkaSink, topic: &str) -> Result<TopicFound, KafkaError> {
     let counted = tokio::task::spawn_blocking(move || asked.partitions(&name, limit)).await;
     let partitions = match counted.map_err(|ended| KafkaError::Broken { reason: ended.to_string() })? {
         Ok(partitions) => partitions,
-        Err(_) => return Err(error::unanswered(&[topic.to_owned()], &session.trouble(), settings)),
+        Err(_) => return Err(error::unanswered(&[topic.to_owned()], &session.trouble(), &settings)),
     };
     may_write(sink, topic).await?;
     // The producer that records will go through has asked for its id by now, which is a right of its own.
     match session.fatal_error() {
-        Some((code, reason)) => Err(error::fatal(code, reason, settings)),
+        Some((code, reason)) => Err(error::fatal(code, reason, &settings)),
         None => Ok(TopicFound::Ready { partitions }),
     }
 }
 
 /// Sends what no broker carries out, and reads the answer.
 async fn may_write(sink: &KafkaSink, topic: &str) -> Result<(), KafkaError> {
-    let settings = sink.connection.settings().with(UNHEARD_OF);
-    let session = Arc::new(Session::open(&settings, sink.connection.host())?);
+    let settings = Arc::new(sink.connection.settings().with(UNHEARD_OF));
+    let session = Arc::new(sink.connection.beside(Arc::clone(&settings))?);
     let record =
         Record { topic: topic.into(), key: Bytes::from_static(KEY.as_bytes()), value: None, timestamp_ms: None, headers: Arc::default() };
     let page = Page::expecting(1);

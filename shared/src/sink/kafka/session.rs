@@ -15,6 +15,7 @@ use tokio::time::Sleep;
 
 use super::context::{Context, Trouble};
 use super::error::{self, KafkaError, shown_key};
+use super::iam::Signer;
 use super::page::{Failed, Page};
 use super::settings::Settings;
 use crate::host::Host;
@@ -40,6 +41,7 @@ const ELECTION_TRIES: usize = 20;
 pub(super) struct Session {
     /// Taken when the session ends.
     producer: Option<ThreadedProducer<Context>>,
+    settings: Arc<Settings>,
     checked: Mutex<BTreeSet<String>>,
     /// No further page is given to this producer.
     condemned: AtomicBool,
@@ -60,11 +62,26 @@ impl fmt::Debug for Session {
 
 impl Session {
     /// Creates a producer. It connects in the background.
-    pub(super) fn open(settings: &Settings, host: &Host) -> Result<Self, KafkaError> {
+    pub(super) fn open(settings: Arc<Settings>, host: &Host, signer: Option<Arc<Signer>>) -> Result<Self, KafkaError> {
         let config: ClientConfig = settings.client_config();
-        let context = Context::new(host.clone(), settings.secrets());
+        let context = Context::new(host.clone(), settings.secrets(), signer);
         let producer = ThreadedProducer::from_config_and_context(&config, context).map_err(|error| settings.refused(&error))?;
-        Ok(Self { producer: Some(producer), checked: Mutex::default(), condemned: AtomicBool::new(false) })
+        Ok(Self { producer: Some(producer), settings, checked: Mutex::default(), condemned: AtomicBool::new(false) })
+    }
+
+    /// The settings that the producer was made with.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether these are the settings that the producer was made with.
+    pub(super) fn was_made_of(&self, settings: &Arc<Settings>) -> bool {
+        Arc::ptr_eq(&self.settings, settings)
+    }
+
+    /// Returns once the brokers have refused this producer's login.
+    pub(super) async fn refused(&self) {
+        self.context().refused().await;
     }
 
     fn producer(&self) -> &ThreadedProducer<Context> {
@@ -183,7 +200,8 @@ impl Session {
     }
 
     /// Asks the brokers about the topics that were not asked about yet.
-    pub(super) async fn check(self: &Arc<Self>, topics: &[&str], settings: &Settings) -> Result<(), KafkaError> {
+    pub(super) async fn check(self: &Arc<Self>, topics: &[&str]) -> Result<(), KafkaError> {
+        let settings = self.settings();
         let open: Vec<String> = {
             let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
             let open: BTreeSet<&str> = topics.iter().copied().filter(|topic| !checked.contains(*topic)).collect();
@@ -194,7 +212,7 @@ impl Session {
         }
         let asked = tokio::time::timeout(settings.check_timeout(), async {
             for topic in &open {
-                self.check_one(topic, settings).await?;
+                self.check_one(topic).await?;
             }
             Ok(())
         });
@@ -204,7 +222,8 @@ impl Session {
         }
     }
 
-    async fn check_one(self: &Arc<Self>, topic: &str, settings: &Settings) -> Result<(), KafkaError> {
+    async fn check_one(self: &Arc<Self>, topic: &str) -> Result<(), KafkaError> {
+        let settings = self.settings();
         for _ in 0..ELECTION_TRIES {
             let (session, name, limit) = (self.clone(), topic.to_owned(), settings.check_timeout());
             let asked = tokio::task::spawn_blocking(move || session.fault_of(&name, limit));

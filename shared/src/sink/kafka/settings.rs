@@ -19,6 +19,7 @@ use rdkafka::error::KafkaError as ClientError;
 
 use super::KafkaOptions;
 use super::error::KafkaError;
+use super::iam;
 use super::session::PURGE;
 use crate::record::Record;
 
@@ -89,6 +90,8 @@ pub(super) struct Settings {
     message_timeout: Duration,
     /// `message.max.bytes`.
     pub(super) max_bytes: usize,
+    /// The region to sign in to with an identity of AWS, if that is how.
+    pub(super) iam_region: Option<String>,
 }
 
 impl fmt::Debug for Settings {
@@ -99,13 +102,6 @@ impl fmt::Debug for Settings {
             .field("names", &self.entries.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
-}
-
-/// The worker's settings with the connector's over them, each under its first name.
-pub(super) fn merged(worker: &BTreeMap<String, String>, overrides: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut merged = first_names(worker);
-    merged.extend(first_names(overrides));
-    merged
 }
 
 fn first_names(given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
@@ -122,10 +118,10 @@ impl Settings {
     pub(super) fn new(given: &BTreeMap<String, String>, options: &KafkaOptions) -> Result<Self, KafkaError> {
         let mut entries = first_names(given);
         check_promises(&entries)?;
-        check_sign_in(&entries)?;
         if entries.get("bootstrap.servers").is_none_or(|brokers| brokers.trim().is_empty()) {
             return Err(invalid("bootstrap.servers", "is missing; name at least one broker as host:port in worker.json"));
         }
+        let iam_region = sign_in(&mut entries, options.region.as_deref())?;
         let mut default = |name: &str, value: String| {
             entries.entry(name.to_owned()).or_insert(value);
         };
@@ -147,7 +143,7 @@ impl Settings {
         }
         trust_the_system(&mut entries);
         let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-        let settings = Self { entries, message_timeout, max_bytes };
+        let settings = Self { entries, message_timeout, max_bytes, iam_region };
         // librdkafka knows its own keys and limits; asking it now makes a fault of the documents a fault of the start.
         settings.client_config().create_native_config().map_err(|error| settings.refused(&error))?;
         Ok(settings)
@@ -155,6 +151,11 @@ impl Settings {
 
     pub(super) fn brokers(&self) -> &str {
         self.entries.get("bootstrap.servers").map_or("", String::as_str)
+    }
+
+    /// `security.protocol`.
+    pub(super) fn protocol(&self) -> &str {
+        self.entries.get("security.protocol").map_or("PLAINTEXT", String::as_str)
     }
 
     /// `message.timeout.ms`.
@@ -198,7 +199,7 @@ impl Settings {
     pub(super) fn with(&self, values: &[(&str, &str)]) -> Self {
         let mut entries = self.entries.clone();
         entries.extend(values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        Self { entries, message_timeout: self.message_timeout, max_bytes: self.max_bytes }
+        Self { entries, message_timeout: self.message_timeout, max_bytes: self.max_bytes, iam_region: self.iam_region.clone() }
     }
 
     /// Values that may appear nowhere.
@@ -246,11 +247,26 @@ fn check_promises(entries: &BTreeMap<String, String>) -> Result<(), KafkaError> 
     Ok(())
 }
 
-fn check_sign_in(entries: &BTreeMap<String, String>) -> Result<(), KafkaError> {
-    match entries.get("sasl.mechanism").map(|mechanism| mechanism.to_ascii_uppercase()).as_deref() {
-        Some(mechanism @ ("AWS_MSK_IAM" | "OAUTHBEARER")) => Err(KafkaError::NotBuilt { mechanism: mechanism.to_owned() }),
-        _ => Ok(()),
+/// Says how to sign in in librdkafka's words. Gives the region to sign for, if it is with an identity of AWS.
+fn sign_in(entries: &mut BTreeMap<String, String>, own_region: Option<&str>) -> Result<Option<String>, KafkaError> {
+    let mechanism = entries.get("sasl.mechanism").map(|mechanism| mechanism.to_ascii_uppercase());
+    match mechanism.as_deref() {
+        Some("AWS_MSK_IAM") => {}
+        Some("OAUTHBEARER") => return Err(KafkaError::NotBuilt { mechanism: "OAUTHBEARER".to_owned() }),
+        _ => return Ok(None),
     }
+    let protocol = entries.get("security.protocol").map_or("", String::as_str);
+    if !protocol.eq_ignore_ascii_case("SASL_SSL") {
+        return Err(invalid("security.protocol", "must be SASL_SSL for AWS_MSK_IAM: whoever reads a token can use it"));
+    }
+    let brokers = entries.get("bootstrap.servers").map_or("", String::as_str);
+    // A cluster may be in another region than the process.
+    let Some(region) = iam::region(brokers).or_else(|| own_region.map(str::to_owned)) else {
+        let remedy = "AWS_MSK_IAM signs for a region, and the brokers' names say none; set the environment variable AWS_REGION";
+        return Err(invalid("sasl.mechanism", remedy));
+    };
+    entries.insert("sasl.mechanism".to_owned(), "OAUTHBEARER".to_owned());
+    Ok(Some(region))
 }
 
 /// Completes and checks the timeouts; gives `message.timeout.ms`.

@@ -111,7 +111,7 @@ fn read(servers: &str) -> Vec<Read> {
 }
 
 fn options() -> KafkaOptions {
-    KafkaOptions { function_timeout: None, client_id: "test".to_owned(), host: Host::system() }
+    KafkaOptions::new("test", Host::system())
 }
 
 fn record(key: &str, value: &str) -> Record {
@@ -266,13 +266,11 @@ async fn a_record_that_passes_the_size_check_is_taken_by_librdkafka() {
 async fn sinks_with_equal_settings_share_a_producer_and_others_do_not() {
     let brokers = Brokers::start();
     let sinks = KafkaSinks::new(options());
-    let worker = brokers.settings();
-    let none = BTreeMap::new();
-    let same = BTreeMap::from([("queue.buffering.max.ms".to_owned(), "1".to_owned())]);
-    let other = BTreeMap::from([("linger.ms".to_owned(), "7".to_owned())]);
-    let first = sinks.sink(&worker, &none, OversizePolicy::Fail).unwrap();
-    let second = sinks.sink(&worker, &same, OversizePolicy::Skip).unwrap();
-    let third = sinks.sink(&worker, &other, OversizePolicy::Fail).unwrap();
+    let mut other = brokers.settings();
+    other.insert("linger.ms".to_owned(), "7".to_owned());
+    let first = sinks.sink(&brokers.settings(), None, OversizePolicy::Fail).unwrap();
+    let second = sinks.sink(&brokers.settings(), None, OversizePolicy::Skip).unwrap();
+    let third = sinks.sink(&other, None, OversizePolicy::Fail).unwrap();
     assert!(Arc::ptr_eq(&first.connection, &second.connection));
     assert!(!Arc::ptr_eq(&first.connection, &third.connection));
     assert_eq!((first.oversize, second.oversize), (OversizePolicy::Fail, OversizePolicy::Skip));
@@ -282,7 +280,7 @@ async fn sinks_with_equal_settings_share_a_producer_and_others_do_not() {
 async fn a_closed_producer_has_ended_and_its_sink_gets_a_new_one() {
     let brokers = Brokers::start();
     let sinks = KafkaSinks::new(options());
-    let sink = sinks.sink(&brokers.settings(), &BTreeMap::new(), OversizePolicy::Fail).unwrap();
+    let sink = sinks.sink(&brokers.settings(), None, OversizePolicy::Fail).unwrap();
     deliver(&sink, rows("a", 10)).await.unwrap();
     let session = Arc::downgrade(&sink.connection.session().await.unwrap());
     assert!(session.upgrade().is_some());

@@ -27,8 +27,8 @@ pub async fn run(job: SweepJob) -> Result<SweepDone, Failed> {
     let documents = load(&job.config, SOURCES, &env).map_err(|faults| Failed::at("the benchmark's own documents", faults))?;
     let resolver = Arc::new(secrets::resolver(&documents, &host));
     let worker = documents.worker.resolve(&resolver).await.map_err(|error| Failed::at("worker.json", error))?;
-    let options = KafkaOptions { function_timeout: None, client_id: "tablesweep-bench".to_owned(), host: host.clone() };
-    let sinks = ToKafka::new(worker, options);
+    let options = KafkaOptions::new("tablesweep-bench", host.clone());
+    let sinks = ToKafka::new(worker, Arc::clone(&resolver), options);
     let assembly = Assembly::new(documents, resolver, host.clone());
     let (jobs, refused) = assembly.jobs(&Selection::default(), &sinks).await;
     if let Some(refused) = refused.first() {

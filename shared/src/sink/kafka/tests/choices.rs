@@ -78,16 +78,6 @@ fn what_nobody_sets_is_set_for_safety_and_what_somebody_sets_is_kept() {
 }
 
 #[test]
-fn a_connectors_own_setting_wins_whatever_its_name() {
-    let merged = settings::merged(
-        &given(&[("compression.type", "lz4"), ("linger.ms", "5")]),
-        &BTreeMap::from([("compression.codec".to_owned(), "gzip".to_owned())]),
-    );
-    assert_eq!((&*merged["compression.type"], &*merged["linger.ms"]), ("gzip", "5"));
-    assert!(!merged.contains_key("compression.codec"));
-}
-
-#[test]
 fn what_would_break_a_promise_is_refused() {
     for (key, value) in [
         ("acks", "1"),
@@ -118,10 +108,10 @@ fn missing_brokers_are_refused() {
 
 #[test]
 fn a_way_to_sign_in_that_is_not_built_is_refused_with_its_code() {
-    for (key, mechanism) in [("sasl.mechanism", "AWS_MSK_IAM"), ("sasl.mechanisms", "OAUTHBEARER")] {
-        let failure = build(&[(key, mechanism), ("security.protocol", "SASL_SSL")], &within(60)).unwrap_err();
+    for key in ["sasl.mechanism", "sasl.mechanisms"] {
+        let failure = build(&[(key, "OAUTHBEARER"), ("security.protocol", "SASL_SSL")], &within(60)).unwrap_err();
         assert_eq!((&*failure.code, failure.retry), ("Config.NotBuilt", Retry::Never));
-        assert!(failure.message.contains(mechanism), "{failure}");
+        assert!(failure.message.contains("OAUTHBEARER") && failure.message.contains("AWS_MSK_IAM"), "{failure}");
     }
 }
 
@@ -139,7 +129,7 @@ fn no_secret_is_shown_by_debug_or_by_a_refusal() {
     let secret = "p4ss-w0rd";
     let pairs = [("sasl.password", secret), ("ssl.key.password", secret), ("sasl.username", "user")];
     let sinks = KafkaSinks::new(within(60));
-    let sink = sinks.sink(&given(&pairs), &BTreeMap::new(), OversizePolicy::Fail).unwrap();
+    let sink = sinks.sink(&given(&pairs), None, OversizePolicy::Fail).unwrap();
     let shown = format!("{sinks:?} {sink:?}");
     assert!(shown.contains("sasl.password") && !shown.contains(secret), "{shown}");
     let refused = refusal(&[("ssl.key.pem", secret), ("security.protocol", secret)], &within(60));
@@ -149,8 +139,92 @@ fn no_secret_is_shown_by_debug_or_by_a_refusal() {
 #[test]
 fn a_log_line_of_librdkafka_is_told_without_secrets() {
     use rdkafka::client::ClientContext as _;
-    let context = context::Context::new(Host::system(), vec!["p4ss-w0rd".to_owned()]);
+    let context = context::Context::new(Host::system(), vec!["p4ss-w0rd".to_owned()], None);
     context.log(rdkafka::config::RDKafkaLogLevel::Error, "FAIL", "b-1: login with p4ss-w0rd failed");
     let said = context.trouble().said.unwrap();
     assert!(said.starts_with("b-1: login with *** failed"), "{said}");
+}
+
+const MSK: &str = "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098";
+
+#[test]
+fn an_identity_of_aws_is_oauthbearer_for_librdkafka_and_needs_tls() {
+    let iam = [("sasl.mechanism", "AWS_MSK_IAM"), ("bootstrap.servers", MSK)];
+    let pairs = |protocol| {
+        BTreeMap::from([iam[0], iam[1], ("security.protocol", protocol)].map(|(name, value)| (name.to_owned(), String::from(value))))
+    };
+    let sink = KafkaSink::new(&pairs("SASL_SSL"), &within(60), OversizePolicy::Fail).unwrap();
+    assert_eq!((&*value(&sink, "sasl.mechanism"), &*value(&sink, "ssl.ca.location")), ("OAUTHBEARER", "probe"));
+    assert_eq!(sink.connection.settings().iam_region.as_deref(), Some("eu-west-1"));
+    let elsewhere = KafkaOptions { region: Some("us-east-1".to_owned()), ..within(60) };
+    let of_the_names = KafkaSink::new(&pairs("SASL_SSL"), &elsewhere, OversizePolicy::Fail).unwrap();
+    assert_eq!(of_the_names.connection.settings().iam_region.as_deref(), Some("eu-west-1"), "the cluster's and not the process's");
+    let mut unnamed = pairs("sasl_ssl");
+    unnamed.insert("bootstrap.servers".to_owned(), "b-1.example:9098".to_owned());
+    assert!(KafkaSink::new(&unnamed, &elsewhere, OversizePolicy::Fail).is_ok());
+    let nowhere = KafkaOptions { region: None, ..within(60) };
+    let failure = KafkaSink::new(&unnamed, &nowhere, OversizePolicy::Fail).unwrap_err();
+    assert!(failure.code == "Config.Invalid" && failure.message.contains("AWS_REGION"), "{failure}");
+    let failure = KafkaSink::new(&pairs("SASL_PLAINTEXT"), &within(60), OversizePolicy::Fail).unwrap_err();
+    assert!(failure.code == "Config.Invalid" && failure.message.contains("security.protocol"), "{failure}");
+}
+
+#[test]
+fn what_librdkafka_says_of_a_connection_is_told_apart_by_what_a_person_must_change() {
+    use barrier::Barrier;
+    use rdkafka::error::RDKafkaErrorCode as Code;
+    let (sasl, ssl, transport) = (Code::Authentication, Code::SSL, Code::BrokerTransportFailure);
+    for (code, reason, expected) in [
+        (
+            sasl,
+            "b-1: SASL authentication error: Authentication failed during authentication due to invalid credentials",
+            Some(Barrier::Login),
+        ),
+        (sasl, "Failed to acquire SASL OAUTHBEARER token: the AWS credentials ended 5 s ago", Some(Barrier::Token)),
+        (
+            ssl,
+            "b-1: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker certificate could not be verified",
+            Some(Barrier::Certificate),
+        ),
+        (ssl, "b-1: SSL handshake failed: error:0A00010B:SSL routines::wrong version number", Some(Barrier::Protocol)),
+        (transport, "b-1: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?", Some(Barrier::Protocol)),
+        (
+            transport,
+            "b-1: Disconnected: requesting ApiVersion: might be caused by incorrect security.protocol configuration (connecting to a SSL listener?)",
+            Some(Barrier::Protocol),
+        ),
+        (
+            transport,
+            "b-1: SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required: SSL alert number 116",
+            Some(Barrier::Certificate),
+        ),
+        (transport, "b-1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused", None),
+        (transport, "b-1: Disconnected: connection closed by peer", None),
+        (Code::Resolve, "b-1: Failed to resolve: Name or service not known", None),
+    ] {
+        assert_eq!(Barrier::of(Some(code), reason), expected, "{reason}");
+    }
+}
+
+#[test]
+fn the_reason_of_a_refusal_is_not_covered_by_the_lines_after_it() {
+    use barrier::Barrier;
+    use rdkafka::client::ClientContext as _;
+    use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode as Code};
+    let context = context::Context::new(Host::system(), Vec::new(), None);
+    context.error(ClientError::Global(Code::Authentication), "b-1: SASL authentication error: no");
+    context.error(ClientError::Global(Code::BrokerTransportFailure), "b-1: Connection refused");
+    let trouble = context.trouble();
+    assert!(trouble.barrier == Some(Barrier::Login) && trouble.current, "{trouble:?}");
+    assert!(trouble.said.unwrap().contains("SASL authentication error"));
+}
+
+#[test]
+fn a_connection_that_is_closed_at_the_greeting_is_told_of_by_the_log_alone() {
+    use barrier::Barrier;
+    use rdkafka::client::ClientContext as _;
+    let context = context::Context::new(Host::system(), Vec::new(), None);
+    let line = "[thrd:b-1]: b-1: Disconnected: connection reset by peer (after 2ms in state APIVERSION_QUERY)";
+    context.log(rdkafka::config::RDKafkaLogLevel::Info, "FAIL", line);
+    assert!(context.trouble().barrier == Some(Barrier::Protocol) && context.trouble().current);
 }

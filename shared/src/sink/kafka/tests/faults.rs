@@ -220,7 +220,7 @@ async fn a_wrong_security_protocol_is_told_by_the_check() {
     let brokers = Brokers::start();
     let sink = brokers.sink_with("security.protocol", "ssl", OversizePolicy::Fail);
     let failure = sink.check(&[TOPIC]).await.unwrap_err();
-    assert_eq!((&*failure.code, failure.retry), ("Sink.Unreachable", Retry::NextTick));
+    assert_eq!((&*failure.code, failure.retry), ("Sink.Protocol", Retry::NextTick));
     assert_names(&failure, &["security.protocol", "SSL_HANDSHAKE"]);
 }
 
