@@ -13,4 +13,5 @@ mod migrate;
 mod parameters;
 mod probe;
 mod schemas;
+mod secured;
 mod status;

@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use tablesweep::assembly::SOURCES;
+use tablesweep::config::load;
+use tempfile::TempDir;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the workspace").to_owned()
 }
@@ -160,4 +164,35 @@ fn every_report_is_in_the_table_once() {
         48, 49, 50, 52, 53, 54, 55, 56, 57, 59, 61, 62, 63, 64, 66,
     ];
     assert_eq!(numbers, known);
+}
+
+/// What is wrong with a document of the worker, beside the connector of the repository.
+fn faults_of_worker(text: &str) -> Option<String> {
+    let dir = TempDir::new().expect("a folder");
+    std::fs::create_dir(dir.path().join("connectors")).expect("a folder");
+    std::fs::write(dir.path().join("worker.json"), text).expect("written");
+    let connector = read(&root().join("config/connectors/servicenow.json"));
+    std::fs::write(dir.path().join("connectors/servicenow.json"), connector).expect("written");
+    load(dir.path(), SOURCES, &|_| None).err().map(|faults| faults.to_string())
+}
+
+#[test]
+fn the_example_of_each_way_to_sign_in_is_in_order_and_so_is_what_the_page_on_deploying_shows() {
+    let page = read(&root().join("docs/deploy.md"));
+    let mut ways = BTreeSet::new();
+    for (path, text) in files("config/examples", ".json") {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if name.starts_with("worker-") {
+            assert_eq!(faults_of_worker(&text), None, "{name}");
+            assert!(page.contains(&format!("`{name}`")), "{name} is not in docs/deploy.md");
+            ways.insert(name);
+        }
+    }
+    assert_eq!(ways.len(), 5, "{ways:?}");
+    let shown = page.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let shown: Vec<&str> = shown.filter(|text| text.contains("bootstrap.servers")).collect();
+    assert!(!shown.is_empty());
+    for text in shown {
+        assert_eq!(faults_of_worker(text), None, "{text}");
+    }
 }

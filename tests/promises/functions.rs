@@ -8,4 +8,5 @@ mod deadlines;
 mod events;
 mod faults;
 mod metrics;
+mod rotation;
 mod ticks;

@@ -7,6 +7,7 @@ mod dynamodb_store;
 mod engine;
 mod fenced;
 mod functions;
+mod kafka_iam;
 mod kafka_sink;
 mod kills;
 mod laptop;

@@ -24,7 +24,7 @@ const PASSWORD: &str = "battery-staple-7";
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The timeout of both functions, unless a test shortens it.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Aliases with their tables. Rendezvous hashing gives them to different ones of two tasks.
 const TABLES: [(&str, &str); 2] = [("inc", "incident"), ("chg", "change_request")];
@@ -50,7 +50,7 @@ impl Setup {
 pub struct Bed {
     pub api: TableApi,
     pub lambda: Runtime,
-    /// In front of DynamoDB.
+    /// In front of DynamoDB and Secrets Manager.
     pub cursors: Proxy,
     /// In front of the Invoke API, for fan-out.
     pub invokes: Proxy,
@@ -117,6 +117,12 @@ impl Bed {
         self.document("worker.json", &worker);
     }
 
+    /// The connector's document, to be written with changes.
+    pub fn connector(&self) -> Value {
+        let text = std::fs::read_to_string(self.config().join("connectors/snow.json")).expect("the document is there");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
     /// Writes a document. The functions read it when an environment of theirs starts.
     pub fn document(&self, name: &str, content: &Value) {
         let file = self.config().join(name);
@@ -146,6 +152,7 @@ impl Bed {
                 .env("TABLESWEEP_CURSORS", format!("dynamodb:{}", self.table))
                 .env("TABLESWEEP_TIMEOUT_SECONDS", timeout.as_secs().to_string())
                 .env("AWS_ENDPOINT_URL_DYNAMODB", self.cursors.url())
+                .env("AWS_ENDPOINT_URL_SECRETS_MANAGER", self.cursors.url())
                 .env("AWS_LAMBDA_LOG_FORMAT", "JSON")
         };
         let fan_out = function("fan-out", "fan-out").env("AWS_ENDPOINT_URL_LAMBDA", self.invokes.url()).env("SWEEP_FUNCTION", "sweep");

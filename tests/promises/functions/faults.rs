@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 use tablesweep_testbed::kafka::{self, Broker};
-use tablesweep_testbed::parts::until;
-use tablesweep_testbed::proxy::{Action, Fault};
+use tablesweep_testbed::proxy::Action;
 
-use super::bed::{Bed, PATIENCE, Setup, event, swept, tick};
+use super::bed::{Bed, Setup, event, swept, tick};
 
 const UPDATE: &str = "DynamoDB_20120810.UpdateItem";
 
@@ -109,52 +108,6 @@ async fn a_missing_topic_is_named_once_and_other_tables_go_on() {
     let mended = sweep(both("by-hand-2", "catch-up")).await.response().expect("a result");
     assert_eq!((&mended["tables"][0]["outcome"], &mended["tables"][0]["rows"]), (&json!("caught_up"), &json!(300)), "{mended}");
     bed.logs();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_password_of_the_brokers_that_was_rotated_is_read_again_and_the_environment_goes_on() {
-    let users = "org.apache.kafka.common.security.plain.PlainLoginModule required user_boss=\"rotated-secret\";";
-    let broker = Broker::builder()
-        .proxied()
-        .property("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:SASL_PLAINTEXT")
-        .property("listener.name.proxied.sasl.enabled.mechanisms", "PLAIN")
-        .property("listener.name.proxied.plain.sasl.jaas.config", users)
-        .start()
-        .await
-        .expect("Kafka starts");
-    let bed = Bed::new(&broker, Setup::of(&broker)).await;
-    bed.generate("inc", 300);
-    let secret = bed.file("broker.properties", "password=former-secret\n");
-    bed.document(
-        "worker.json",
-        &json!({
-            "bootstrap.servers": broker.proxied_bootstrap().expect("the proxied listener"),
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": "boss",
-            "sasl.password": format!("${{file:{}:password}}", secret.display()),
-            "producer.message.timeout.ms": "5000",
-        }),
-    );
-    // The password is rotated once the producer is there, and before the broker sees what it brings.
-    let proxy = broker.proxy().expect("the proxied listener");
-    proxy.set(Fault::Blackhole);
-    let rotated = async {
-        let connected = async || if proxy.connections() > 0 { Ok(()) } else { Err("no connection".to_owned()) };
-        until("the producer's connection", PATIENCE, connected).await.expect("it connects");
-        bed.file("broker.properties", "password=rotated-secret\n");
-        proxy.set(Fault::None);
-    };
-    let (first, ()) = tokio::join!(bed.sweep("inc", "one", "catch-up"), rotated);
-    let refused = swept(&first);
-    assert_eq!((&refused["outcome"], &refused["reason"]["code"]), (&json!("parked"), &json!("Sink.Denied")), "{refused}");
-    let second = bed.sweep("inc", "two", "catch-up").await;
-    assert!(!second.cold, "the same environment");
-    let table = swept(&second);
-    assert_eq!((&table["outcome"], &table["rows"]), (&json!("caught_up"), &json!(300)), "{table}");
-    assert_eq!(bed.extra_records("inc").await, 0);
-    let logs = bed.logs();
-    assert!(!logs.contains("former-secret") && !logs.contains("rotated-secret"), "{logs}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,6 +29,7 @@ else
   fi
 fi
 command -v javac >/dev/null || missing+=("javac: compiles what reads records back (Debian: apt-get install default-jdk-headless)")
+command -v jar >/dev/null || missing+=("jar: packs them; it comes with javac (Debian: apt-get install default-jdk-headless)")
 command -v mvn >/dev/null || missing+=("mvn: fetches Kafka from Maven Central (Debian: apt-get install maven)")
 if ! command -v python3 >/dev/null; then
   missing+=("python3: runs moto, 3.10 or newer (Debian: apt-get install python3 python3-venv)")
@@ -132,6 +133,18 @@ else
     -DincludeScope=runtime -DoutputDirectory="$parts/connect"
   javac -Xlint:all -Werror -proc:none -cp "$parts/connect/*" -d "$parts/connect/classes" "$here"/connect/*.java
   cp "$pins" "$parts/connect/.pins"
+fi
+
+# What a broker that asks who is there needs beside Kafka's own classes, compiled against them.
+{ cat "$here/pom.xml" "$here/security"/*.java && javac -version; } >"$pins" 2>&1
+if fetched security "$pins"; then
+  echo "fetch.sh: the classes of a broker that asks who is there are there"
+else
+  echo "fetch.sh: compiling the classes of a broker that asks who is there"
+  rm -rf "$parts/security"
+  javac -Xlint:all -Werror -proc:none -cp "$parts/kafka/*" -d "$parts/security/classes" "$here/security"/*.java
+  jar --create --file "$parts/security/security.jar" -C "$parts/security/classes" .
+  cp "$pins" "$parts/security/.pins"
 fi
 
 if fetched venv "$here/requirements.txt" && "$parts/venv/bin/python" -c '' 2>/dev/null; then

@@ -29,6 +29,7 @@ use crate::proxy::Proxy;
 mod properties;
 mod reader;
 mod ready;
+pub mod security;
 
 use properties::Ports;
 pub use reader::{Record, read_all};
@@ -49,10 +50,17 @@ pub async fn shared() -> Result<&'static Broker, PartError> {
     SHARED.get_or_init(Broker::start).await.as_ref().map_err(Clone::clone)
 }
 
+/// As [`shared`], a broker that asks who is there: see [`security`]. Tests that use it do nothing to it that another would notice.
+pub async fn secured() -> Result<&'static Broker, PartError> {
+    static SECURED: OnceCell<Result<Broker, PartError>> = OnceCell::const_new();
+    SECURED.get_or_init(|| Broker::builder().secured().start()).await.as_ref().map_err(Clone::clone)
+}
+
 /// How a broker is to be started.
 #[derive(Debug, Clone, Default)]
 pub struct Builder {
     proxied: bool,
+    secured: bool,
     properties: Vec<(String, String)>,
 }
 
@@ -60,6 +68,12 @@ impl Builder {
     /// Adds a listener whose advertised address is a proxy's: see [`Broker::proxied_bootstrap`].
     pub fn proxied(mut self) -> Self {
         self.proxied = true;
+        self
+    }
+
+    /// Adds listeners that ask who is there, and users with and without rights: see [`security`]. A proxied listener asks too.
+    pub fn secured(mut self) -> Self {
+        self.secured = true;
         self
     }
 
@@ -230,7 +244,7 @@ impl Broker {
     /// Chooses the ports, writes the settings and formats the storage.
     async fn prepare(builder: &Builder) -> Result<Self, PartError> {
         let scratch = Scratch::new(PART)?;
-        let ports = Ports::choose(builder.proxied)?;
+        let ports = Ports::choose(builder.proxied, builder.secured)?;
         let proxy = match ports.proxied {
             Some(port) => Some(Proxy::tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?),
             None => None,
@@ -257,6 +271,10 @@ impl Broker {
     async fn format(&self) -> Result<(), PartError> {
         let mut java = self.java()?;
         java.args(["kafka.tools.StorageTool", "format", "-t", &self.cluster, "-c"]).arg(self.settings_path());
+        if self.ports.secure.is_some() {
+            let (user, password) = security::SCRAM;
+            java.args(["--add-scram", &format!("SCRAM-SHA-512=[name={user},password={password}]")]);
+        }
         let tool = Process::spawn(PART, java, None).await?;
         match tokio::time::timeout(START_WITHIN, tool.wait()).await {
             Ok(Some(status)) if status.success() => Ok(()),
@@ -288,7 +306,12 @@ impl Broker {
 
     fn java(&self) -> Result<Command, PartError> {
         let folder = parts::fetched(PART, "kafka")?;
-        let class_path = class_path(&folder).map_err(|error| PartError::not_started(PART, format!("{}: {error}", folder.display())))?;
+        let mut class_path = class_path(&folder).map_err(|error| PartError::not_started(PART, format!("{}: {error}", folder.display())))?;
+        if self.ports.secure.is_some() {
+            // Behind the others: the archive of classes is good for a class path that begins as its own.
+            class_path.push(":");
+            class_path.push(security::jar()?);
+        }
         let mut java = Command::new("java");
         java.args(["-Xms64m", "-Xmx400m", "-XX:+UseSerialGC"])
             // The second compiler never earns back its time within a test run.

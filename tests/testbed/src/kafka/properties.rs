@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use super::security::{self, SecurePorts};
 use crate::parts::{self, PartError};
 
 /// The ports of one broker, kept over its restarts.
@@ -12,29 +13,34 @@ pub(super) struct Ports {
     pub(super) plain: u16,
     pub(super) controller: u16,
     pub(super) proxied: Option<u16>,
+    pub(super) secure: Option<SecurePorts>,
 }
 
 impl Ports {
-    pub(super) fn choose(proxied: bool) -> Result<Self, PartError> {
+    pub(super) fn choose(proxied: bool, secured: bool) -> Result<Self, PartError> {
         let mut taken = Vec::new();
-        for _ in 0..2 + usize::from(proxied) {
+        let mut next = || {
             let mut port = parts::free_port()?;
             while taken.contains(&port) {
                 port = parts::free_port()?;
             }
             taken.push(port);
-        }
-        Ok(Self { plain: taken[0], controller: taken[1], proxied: taken.get(2).copied() })
+            Ok(port)
+        };
+        let (plain, controller) = (next()?, next()?);
+        let proxied = if proxied { Some(next()?) } else { None };
+        let secure = if secured { Some(SecurePorts { tls: next()?, mutual: next()?, sasl: next()? }) } else { None };
+        Ok(Self { plain, controller, proxied, secure })
     }
 }
 
 /// One way into the broker.
-struct Listener {
-    name: &'static str,
-    port: u16,
-    protocol: &'static str,
+pub(super) struct Listener {
+    pub(super) name: &'static str,
+    pub(super) port: u16,
+    pub(super) protocol: &'static str,
     /// What clients are told to connect to; the controller is nobody's business.
-    advertised: Option<String>,
+    pub(super) advertised: Option<String>,
 }
 
 fn listeners(ports: &Ports, proxy: Option<SocketAddr>) -> Vec<Listener> {
@@ -43,8 +49,10 @@ fn listeners(ports: &Ports, proxy: Option<SocketAddr>) -> Vec<Listener> {
         Listener { name: "CONTROLLER", port: ports.controller, protocol: "PLAINTEXT", advertised: None },
     ];
     if let (Some(port), Some(proxy)) = (ports.proxied, proxy) {
-        listeners.push(Listener { name: "PROXIED", port, protocol: "PLAINTEXT", advertised: Some(proxy.to_string()) });
+        let protocol = if ports.secure.is_some() { "SASL_SSL" } else { "PLAINTEXT" };
+        listeners.push(Listener { name: "PROXIED", port, protocol, advertised: Some(proxy.to_string()) });
     }
+    listeners.extend(security::listeners(ports));
     listeners
 }
 
@@ -80,6 +88,11 @@ pub(super) fn server(ports: &Ports, proxy: Option<SocketAddr>, folder: &Path, ex
     set("broker.heartbeat.interval.ms", "500".to_owned());
     // The cleaner's buffer is 128 MiB by default, a third of this JVM's heap.
     set("log.cleaner.dedupe.buffer.size", (2 * 1024 * 1024).to_string());
+    if ports.secure.is_some() {
+        for (key, value) in security::settings() {
+            set(&key, value);
+        }
+    }
     for (key, value) in extra {
         set(key, value.clone());
     }
