@@ -15,7 +15,7 @@ use tablesweep::failure::{Failure, Retry};
 use tablesweep::host::{Host, ManualClock};
 use tablesweep::record::Record;
 use tablesweep::sink::Sink;
-use tablesweep::sink::kafka::{KafkaOptions, KafkaSink, OversizePolicy};
+use tablesweep::sink::kafka::{KafkaOptions, KafkaSink, NewTopic, OversizePolicy, TopicMaker};
 use tablesweep_testbed::kafka::security::{self, Verdict};
 use tablesweep_testbed::kafka::{self, Broker};
 use tablesweep_testbed::parts::until;
@@ -192,4 +192,19 @@ async fn a_refused_token_is_tried_again_with_other_credentials_if_there_are_some
     sink.check(&["iam-other"]).await.expect("signed in by the other key");
     assert_eq!(deliver(&sink, "iam-other", 1).await.expect("delivered"), 1);
     assert_eq!(provider.asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_topic_that_an_identity_of_aws_cannot_create_is_told_with_the_way_out() {
+    let broker = kafka::secured().await.expect("Kafka starts");
+    let asked = NewTopic { partitions: 1, replication_factor: 1, config: BTreeMap::new() };
+    let sink = sink(broker, &Provider::of([key(security::ACCESS_KEY)]), Host::system());
+    let sink = sink.creating(TopicMaker::new(move |_| Some(asked.clone())));
+    let failure = sink.check(&["iam-missing"]).await.expect_err("it is not there");
+    assert_eq!((&*failure.code, failure.retry), ("Sink.TopicRefused", Retry::Never), "{failure}");
+    for word in ["iam-missing", "AWS_MSK_IAM", "kafka-topics.sh --create"] {
+        assert!(failure.message.contains(word), "`{word}` is missing in: {failure}");
+    }
+    broker.create_topic("iam-missing", 1).await.expect("created by hand");
+    sink.check(&["iam-missing"]).await.expect("it is there");
 }

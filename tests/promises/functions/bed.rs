@@ -130,13 +130,6 @@ impl Bed {
         std::fs::write(file, content.to_string()).expect("written");
     }
 
-    /// Writes a file beside the documents.
-    pub fn file(&self, name: &str, content: &str) -> PathBuf {
-        let file = self.dir.path().join(name);
-        std::fs::write(&file, content).expect("written");
-        file
-    }
-
     fn config(&self) -> PathBuf {
         self.dir.path().join("config")
     }

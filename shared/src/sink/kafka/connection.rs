@@ -103,7 +103,7 @@ impl Connection {
     /// something else. The producer itself is left alone.
     pub(super) async fn renew(&self, session: &Session) -> bool {
         if let Some(signer) = &self.signer {
-            return signer.renew().await;
+            return signer.renew(session.access_key()).await;
         }
         let Some(rotation) = &self.rotation else { return false };
         let given = match rotation.renew().await {

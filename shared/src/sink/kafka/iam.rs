@@ -66,6 +66,8 @@ struct Held {
     tried_at_ms: Option<i64>,
     /// Why the last fetch brought none.
     reason: String,
+    /// When they were last fetched because the brokers refused what they had signed.
+    renewed_at_ms: Option<i64>,
 }
 
 impl fmt::Debug for Signer {
@@ -126,15 +128,27 @@ impl Signer {
         failed.then(|| held.reason.clone())
     }
 
-    /// The brokers refuse what the credentials have signed: fetches them anew, and says whether they are others now. Some end
-    /// without having said when.
-    pub(super) async fn renew(&self) -> bool {
+    /// The access key that signs now.
+    pub(super) fn access_key(&self) -> Option<String> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.credentials.as_ref().map(|credentials| credentials.access_key_id().to_owned())
+    }
+
+    /// The brokers refuse what this access key has signed: fetches credentials anew, and says whether they are others now. Some end
+    /// without having said when. However many tables were refused, the source is asked once in half a minute.
+    pub(super) async fn renew(&self, refused: Option<&str>) -> bool {
         let _one = self.fetching.lock().await;
-        let Ok(fetched) = self.fetch().await else { return false };
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.tried_at_ms = Some(self.host.now_ms());
-        let known = held.credentials.replace(fetched.clone());
-        known.is_none_or(|known| known.access_key_id() != fetched.access_key_id())
+        let now_ms = self.host.now_ms();
+        let renewed_at_ms = self.held.lock().unwrap_or_else(PoisonError::into_inner).renewed_at_ms;
+        if !renewed_at_ms.is_some_and(|at| (0..ms(PAUSE)).contains(&now_ms.saturating_sub(at))) {
+            let fetched = self.fetch().await;
+            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            held.renewed_at_ms = Some(now_ms);
+            if let Ok(fetched) = fetched {
+                held.credentials = Some(fetched);
+            }
+        }
+        self.access_key().as_deref() != refused
     }
 
     /// A token, for librdkafka's thread: nothing is waited for.

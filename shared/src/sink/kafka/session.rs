@@ -42,6 +42,8 @@ pub(super) struct Session {
     /// Taken when the session ends.
     producer: Option<ThreadedProducer<Context>>,
     settings: Arc<Settings>,
+    /// The access key of AWS that signed its tokens when it was made.
+    access_key: Option<String>,
     checked: Mutex<BTreeSet<String>>,
     /// No further page is given to this producer.
     condemned: AtomicBool,
@@ -64,14 +66,20 @@ impl Session {
     /// Creates a producer. It connects in the background.
     pub(super) fn open(settings: Arc<Settings>, host: &Host, signer: Option<Arc<Signer>>) -> Result<Self, KafkaError> {
         let config: ClientConfig = settings.client_config();
+        let access_key = signer.as_ref().and_then(|signer| signer.access_key());
         let context = Context::new(host.clone(), settings.secrets(), signer);
         let producer = ThreadedProducer::from_config_and_context(&config, context).map_err(|error| settings.refused(&error))?;
-        Ok(Self { producer: Some(producer), settings, checked: Mutex::default(), condemned: AtomicBool::new(false) })
+        Ok(Self { producer: Some(producer), settings, access_key, checked: Mutex::default(), condemned: AtomicBool::new(false) })
     }
 
     /// The settings that the producer was made with.
     pub(super) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The access key of AWS that signed its tokens when it was made, if it signs in with one.
+    pub(super) fn access_key(&self) -> Option<&str> {
+        self.access_key.as_deref()
     }
 
     /// Whether these are the settings that the producer was made with.

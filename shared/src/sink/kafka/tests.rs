@@ -276,6 +276,29 @@ async fn sinks_with_equal_settings_share_a_producer_and_others_do_not() {
     assert_eq!((first.oversize, second.oversize), (OversizePolicy::Fail, OversizePolicy::Skip));
 }
 
+/// Settings that were read from a place.
+struct Placed(&'static str);
+
+#[async_trait]
+impl Rotation for Placed {
+    fn places(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("sasl.password".to_owned(), self.0.to_owned())])
+    }
+
+    async fn renew(&self) -> Result<BTreeMap<String, String>, Failure> {
+        Err(Failure::new("Config.Unresolved", crate::failure::Retry::NextTick, "not asked for here"))
+    }
+}
+
+#[test]
+fn equal_settings_from_different_places_do_not_stay_equal_and_share_no_producer() {
+    let sinks = KafkaSinks::new(options());
+    let settings = BTreeMap::from([("bootstrap.servers".to_owned(), "b:9092".to_owned())]);
+    let of = |place| sinks.sink(&settings, Some(Arc::new(Placed(place))), OversizePolicy::Fail).unwrap().connection;
+    assert!(Arc::ptr_eq(&of("${secretsmanager:one:password}"), &of("${secretsmanager:one:password}")));
+    assert!(!Arc::ptr_eq(&of("${secretsmanager:one:password}"), &of("${secretsmanager:two:password}")));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_producer_has_ended_and_its_sink_gets_a_new_one() {
     let brokers = Brokers::start();

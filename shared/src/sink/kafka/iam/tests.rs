@@ -189,24 +189,19 @@ async fn twenty_tables_wait_for_a_provider_that_hangs_as_long_as_one() {
 }
 
 #[tokio::test]
-async fn after_a_refused_login_only_other_credentials_are_worth_another_try() {
+async fn after_a_refused_login_only_other_credentials_are_worth_another_try_and_twenty_tables_ask_once() {
     let clock = ManualClock::at(NOON);
-    let other = signer(&Provider::of(&[Answer::Ends(NOON + 3_600_000)]), &clock);
-    other.ready().await.unwrap();
-    assert!(other.renew().await, "their ids differ");
-    #[derive(Debug)]
-    struct Same;
-    impl ProvideCredentials for Same {
-        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
-        where
-            Self: 'a,
-        {
-            future::ProvideCredentials::ready(Ok(credentials("AKID", None, None)))
-        }
+    let provider = Provider::of(&[Answer::Ends(NOON + 3_600_000)]);
+    let signer = signer(&provider, &clock);
+    signer.ready().await.unwrap();
+    for _ in 0..20 {
+        assert!(signer.renew(Some("AKID0")).await, "there is another key by now");
+        assert!(!signer.renew(Some("AKID1")).await, "and that is it");
     }
-    let same = Signer::new("eu-west-1".to_owned(), Some(SharedCredentialsProvider::new(Same)), Host::with_clock(clock));
-    same.ready().await.unwrap();
-    assert!(!same.renew().await);
+    assert_eq!(provider.asked(), 2);
+    clock.advance(Duration::from_secs(31));
+    assert!(signer.renew(Some("AKID1")).await);
+    assert_eq!(provider.asked(), 3);
 }
 
 #[test]
