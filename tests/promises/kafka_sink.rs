@@ -226,6 +226,6 @@ async fn who_may_not_sign_in_or_write_is_denied_with_the_remedy_and_without_the_
     broker.allow("guest", "WRITE", &topic).await.expect("allowed");
     assert_eq!(probed(&guest).await, Ok(TopicFound::Ready { partitions: 3 }));
     let failure = probed(&stranger).await.expect_err("who is not let in");
-    assert!(failure.code == "Sink.Denied" && failure.message.contains("sasl.password"), "{failure}");
+    assert!(failure.code == "Sink.Unauthorized" && failure.message.contains("sasl.password"), "{failure}");
     assert_eq!(versions(&broker, &topic).await, complete(10), "no probe wrote a record");
 }

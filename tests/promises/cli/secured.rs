@@ -297,9 +297,9 @@ async fn who_has_no_rights_to_the_topic_is_told_which_until_they_are_given() {
     secured.secret("tablesweep/kafka", &json!({"username": user, "password": password, "authority": security::AUTHORITY})).await;
     let topic = secured.topic.clone();
     secured.fails("parked", "Sink.Denied", &[&topic, "Write", "Describe"]).await;
-    secured.broker.allow(user, &topic, &["Describe"]).await.expect("allowed");
+    secured.broker.grant(user, &topic, &["Describe"]).await.expect("allowed");
     // Whoever may write to no topic may not be given the numbers of an idempotent producer either.
     secured.fails("parked", "Sink.Denied", &["IdempotentWrite"]).await;
-    secured.broker.allow(user, &topic, &["Write"]).await.expect("allowed");
+    secured.broker.grant(user, &topic, &["Write"]).await.expect("allowed");
     secured.delivers().await;
 }

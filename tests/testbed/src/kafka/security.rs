@@ -156,7 +156,7 @@ impl Broker {
     }
 
     /// Lets a user do these operations to a topic.
-    pub async fn allow(&self, user: &str, topic: &str, operations: &[&str]) -> Result<(), PartError> {
+    pub async fn grant(&self, user: &str, topic: &str, operations: &[&str]) -> Result<(), PartError> {
         self.administer(&[&["allow", user, topic], operations].concat()).await
     }
 
