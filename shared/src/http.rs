@@ -1,6 +1,6 @@
 //! What the parts that speak HTTP without the AWS SDK have in common.
 
-use std::error::Error as _;
+use std::error::Error as StdError;
 use std::time::Duration;
 
 /// An idle connection is not used again after this long: a frozen process does not notice that it was closed.
@@ -22,4 +22,20 @@ pub(crate) fn describe(error: &reqwest::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+/// The first cause of this type. An `io::Error` hides what it wraps from `source`, so it is opened.
+pub(crate) fn cause<'e, E: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Option<&'e E> {
+    let mut next = Some(error);
+    while let Some(this) = next {
+        if let Some(found) = this.downcast_ref::<E>() {
+            return Some(found);
+        }
+        let wrapped = this.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = match wrapped {
+            Some(inner) => Some(inner as &(dyn StdError + 'static)),
+            None => this.source(),
+        };
+    }
+    None
 }

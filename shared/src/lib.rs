@@ -30,3 +30,4 @@ pub mod sink;
 pub mod source;
 pub mod sweep;
 pub mod telemetry;
+mod tls;

@@ -21,7 +21,6 @@ mod hidden;
 mod http;
 pub mod keys;
 mod limiter;
-mod pem;
 mod planner;
 mod position;
 mod probe;

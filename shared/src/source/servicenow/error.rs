@@ -18,8 +18,8 @@ pub(super) enum Error {
     #[error("no OAuth token from {url}: {reason}")]
     NoToken { url: String, reason: NoToken },
 
-    #[error("{key} ({path}): the file {problem}")]
-    Store { key: String, path: String, problem: String },
+    #[error(transparent)]
+    Store(#[from] crate::tls::Error),
 
     #[error("no trusted connection: {detail}")]
     Tls { detail: String },
@@ -178,7 +178,7 @@ impl Error {
                 NoToken::Redirected { .. } => "Source.Redirected",
                 NoToken::NoEndpoint { .. } | NoToken::NotAToken { .. } => "Source.NoTokenEndpoint",
             },
-            Self::Store { .. } => "Source.CertificateStore",
+            Self::Store(_) => "Source.CertificateStore",
             Self::Tls { .. } => "Source.Tls",
             Self::ProxyDenied { .. } => "Source.ProxyDenied",
             Self::Forbidden { .. } => "Source.Forbidden",

@@ -9,7 +9,7 @@ mod connection;
 mod query;
 mod settings;
 
-pub use connection::{Assertion, Auth, Grant, Http, Oauth, Proxy, Retry, Store, Tls};
+pub use connection::{Assertion, Auth, Grant, Http, Oauth, Proxy, Retry, Tls};
 pub(super) use query::fields as query_fields;
 pub use query::normalised_query;
 pub use settings::{BadRow, DisplayValue, SchemaMode, ServiceNow, Table};

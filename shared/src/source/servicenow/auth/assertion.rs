@@ -15,8 +15,8 @@ use secrecy::SecretString;
 use serde::Serialize;
 
 use super::super::keys::Assertion;
-use super::super::pem;
 use crate::host::Host;
+use crate::tls::pem;
 
 /// An assertion counts from a little before it is made: an instance whose clock is behind would find it premature.
 const BACKDATED: Duration = Duration::from_secs(30);

@@ -7,6 +7,7 @@ use url::Url;
 
 use super::super::auth::SigningKey;
 use crate::config::{Faults, Reader, Shape, Values};
+use crate::tls::{Place, Store};
 
 /// A key that is sent as a header's value.
 pub(super) static API_KEY: Shape = Shape {
@@ -161,19 +162,6 @@ pub struct Tls {
     pub keystore: Option<Store>,
 }
 
-/// A file of certificates.
-#[derive(Clone, Debug)]
-pub struct Store {
-    /// The key of the document that names the file.
-    pub key: String,
-    /// The file.
-    pub path: String,
-    /// Its password.
-    pub password: Option<SecretString>,
-    /// The type that the document gives: JKS, PKCS12 or PEM; `None` if it gives none.
-    pub format: Option<String>,
-}
-
 impl Auth {
     pub(super) fn read(reader: &mut Reader<'_>, url: &Url) -> Auth {
         match reader.choice("snow.auth.type", |text| Some(text.to_owned())).as_str() {
@@ -262,21 +250,19 @@ impl Retry {
 
 impl Tls {
     pub(super) fn read(reader: &mut Reader<'_>) -> Tls {
-        Tls { truststore: Store::read(reader, "snow.tls.truststore"), keystore: Store::read(reader, "snow.tls.keystore") }
+        Tls { truststore: store(reader, "snow.tls.truststore"), keystore: store(reader, "snow.tls.keystore") }
     }
 }
 
-impl Store {
-    fn read(reader: &mut Reader<'_>, prefix: &str) -> Option<Store> {
-        let key = format!("{prefix}.path");
-        let path = reader.optional(&key)?;
-        Some(Store {
-            key,
-            path,
-            password: reader.optional_secret(&format!("{prefix}.password")),
-            format: reader.given(&format!("{prefix}.type")).map(|format| format.to_ascii_uppercase()),
-        })
-    }
+fn store(reader: &mut Reader<'_>, prefix: &str) -> Option<Store> {
+    let key = format!("{prefix}.path");
+    let path = reader.optional(&key)?;
+    Some(Store {
+        key,
+        place: Place::File(path),
+        password: reader.optional_secret(&format!("{prefix}.password")),
+        format: reader.given(&format!("{prefix}.type")).map(|format| format.to_ascii_uppercase()),
+    })
 }
 
 /// What must stand together, and what stands there in vain.

@@ -11,15 +11,15 @@ const BEGIN: &str = "-----BEGIN ";
 
 /// One section.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Section {
+pub(crate) struct Section {
     /// What it says that it is, such as `CERTIFICATE`.
-    pub(super) label: String,
+    pub(crate) label: String,
     /// What it holds, in DER.
-    pub(super) der: Vec<u8>,
+    pub(crate) der: Vec<u8>,
 }
 
 /// Whether a file holds PEM, whatever stands before it.
-pub(super) fn is_pem(bytes: &[u8]) -> bool {
+pub(crate) fn is_pem(bytes: &[u8]) -> bool {
     bytes.windows(BEGIN.len()).any(|window| window == BEGIN.as_bytes())
 }
 
@@ -27,7 +27,7 @@ pub(super) fn is_pem(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// A section does not end, is not base64, or is encrypted in the old way. The text itself is never quoted.
-pub(super) fn sections(text: &str) -> Result<Vec<Section>, String> {
+pub(crate) fn sections(text: &str) -> Result<Vec<Section>, String> {
     let text = text.replace("\\n", "\n");
     let mut sections = Vec::new();
     let mut rest = text.as_str();
@@ -47,7 +47,7 @@ pub(super) fn sections(text: &str) -> Result<Vec<Section>, String> {
 }
 
 /// A section as a text.
-pub(super) fn written(label: &str, der: &[u8]) -> String {
+pub(crate) fn written(label: &str, der: &[u8]) -> String {
     let mut text = format!("{BEGIN}{label}-----\n");
     let packed = STANDARD.encode(der);
     for at in (0..packed.len()).step_by(64) {

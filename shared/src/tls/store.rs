@@ -12,26 +12,32 @@ use p12_keystore::{KeyStore, KeyStoreEntry, Pkcs12Archive, Pkcs12ImportPolicy, P
 use reqwest::{Certificate, Identity};
 use secrecy::ExposeSecret as _;
 
-use super::super::error::Error;
-use super::super::keys::Store;
-use super::super::pem::{self, Section};
+use super::pem::{self, Section};
+use super::{Error, Place, Store};
+use crate::http::describe;
 
 /// The first bytes of a JKS and of a JCEKS store.
 const JAVA: [[u8; 4]; 2] = [[0xfe, 0xed, 0xfe, 0xed], [0xce, 0xce, 0xce, 0xce]];
 
 /// The authorities of a trust store.
-pub(super) fn trust(store: &Store) -> Result<Vec<Certificate>, Error> {
+///
+/// # Errors
+/// The file cannot be read as one.
+pub(crate) fn trust(store: &Store) -> Result<Vec<Certificate>, Error> {
     read(store).and_then(|content| content.authorities(store)).map_err(|problem| refused(store, problem))
 }
 
 /// The certificate of a key store, with its chain and its key.
-pub(super) fn identity(store: &Store) -> Result<Identity, Error> {
+///
+/// # Errors
+/// The file cannot be read as one.
+pub(crate) fn identity(store: &Store) -> Result<Identity, Error> {
     read(store).and_then(|content| content.identity(store)).map_err(|problem| refused(store, problem))
 }
 
 /// The error that a store cannot be used.
-pub(super) fn refused(store: &Store, problem: impl Into<String>) -> Error {
-    Error::Store { key: store.key.clone(), path: store.path.clone(), problem: problem.into() }
+pub(crate) fn refused(store: &Store, problem: impl Into<String>) -> Error {
+    Error { key: store.key.clone(), place: store.place.shown(), problem: problem.into() }
 }
 
 enum Content {
@@ -40,12 +46,15 @@ enum Content {
 }
 
 fn read(store: &Store) -> Result<Content, String> {
-    let bytes = std::fs::read(&store.path).map_err(|error| format!("cannot be read: {error}"))?;
+    let bytes = match &store.place {
+        Place::File(path) => std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?,
+        Place::Text(text) => text.expose_secret().as_bytes().to_vec(),
+    };
     if bytes.is_empty() {
         return Err("is empty".to_owned());
     }
     let content = match bytes[..] {
-        [a, b, c, d, ..] if JAVA.contains(&[a, b, c, d]) => return Err(convert(&store.path)),
+        [a, b, c, d, ..] if JAVA.contains(&[a, b, c, d]) => return Err(convert(&store.place.shown())),
         _ if pem::is_pem(&bytes) => Content::Pem(String::from_utf8(bytes).map_err(|_| "is PEM with characters that are not UTF-8")?),
         // DER: a sequence.
         [0x30, ..] => Content::Pkcs12(bytes),
@@ -60,8 +69,8 @@ fn read(store: &Store) -> Result<Content, String> {
 }
 
 fn contradicted(store: &Store, said: &str, is: &str) -> String {
-    let key = store.key.replace(".path", ".type");
-    format!("is {is} by its content, and {key} says {said}; correct the file, or leave the type out")
+    let key = store.beside("type");
+    format!("is {is} by its content, and {key} says {said}; correct it, or leave the type out")
 }
 
 /// What to do with a JKS store.
@@ -100,7 +109,7 @@ impl Content {
                 from_chain(only_chain(&opened.map_err(|error| unreadable(store, &error))?)?)
             }
         };
-        Identity::from_pem(text.as_bytes()).map_err(|error| format!("cannot be used: {}", super::describe(&error)))
+        Identity::from_pem(text.as_bytes()).map_err(|error| format!("cannot be used: {}", describe(&error)))
     }
 }
 
@@ -114,7 +123,7 @@ fn password(store: &Store) -> &str {
 
 /// A PKCS12 store that does not open. A wrong password shows as a wrong checksum.
 fn unreadable(store: &Store, error: &p12_keystore::error::Error) -> String {
-    let key = store.key.replace(".path", ".password");
+    let key = store.beside("password");
     match error {
         p12_keystore::error::Error::MacError(_) if store.password.is_none() => format!("is protected by a password; give it in {key}"),
         p12_keystore::error::Error::MacError(_) => format!("does not open with the password in {key}"),
@@ -171,7 +180,7 @@ fn from_pem(sections: &[Section], store: &Store) -> Result<String, String> {
 }
 
 fn decrypted(section: &Section, store: &Store) -> Result<Vec<u8>, String> {
-    let key = store.key.replace(".path", ".password");
+    let key = store.beside("password");
     let Some(password) = &store.password else {
         return Err(format!("holds an encrypted key; give its password in {key}"));
     };
@@ -195,12 +204,17 @@ mod tests {
     fn store(which: &str, file: &str) -> Store {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/testbed/data/certificates").join(file);
         let path = path.to_str().expect("a path in UTF-8").to_owned();
-        Store { key: format!("snow.tls.{which}.path"), path, password: Some(SecretString::from(PASSWORD)), format: None }
+        Store {
+            key: format!("snow.tls.{which}.path"),
+            place: Place::File(path),
+            password: Some(SecretString::from(PASSWORD)),
+            format: None,
+        }
     }
 
     fn problem(store: &Store, of: fn(&Store) -> Result<(), Error>) -> String {
         let text = of(store).expect_err("an error").to_string();
-        assert!(text.contains(&store.path) && text.contains(&store.key) && !text.contains(PASSWORD), "{text}");
+        assert!(text.contains(&store.place.shown()) && text.contains(&store.key) && !text.contains(PASSWORD), "{text}");
         text
     }
 
@@ -227,8 +241,9 @@ mod tests {
         ] {
             let store = store(which, file);
             let text = problem(&store, of);
-            let converted = store.path.replace(".jks", ".p12");
-            let line = format!("keytool -importkeystore -srckeystore {} -destkeystore {converted} -deststoretype PKCS12", store.path);
+            let path = store.place.shown();
+            let converted = path.replace(".jks", ".p12");
+            let line = format!("keytool -importkeystore -srckeystore {path} -destkeystore {converted} -deststoretype PKCS12");
             assert!(text.contains(&line), "{text}");
         }
     }
@@ -258,6 +273,11 @@ mod tests {
             let text = problem(&store, of);
             assert!(text.contains(words), "{text}");
         }
+        let text = std::fs::read_to_string(store("keystore", "client.pem").place.shown()).expect("a file");
+        let given = |text: &str| Store { place: Place::Text(text.to_owned().into()), password: None, ..store("keystore", "client.pem") };
+        identity(&given(&text)).expect("a text is read as a file is");
+        let told = identity(&given("no PEM")).expect_err("an error").to_string();
+        assert!(told.starts_with("snow.tls.keystore.path: the text is neither PEM") && !told.contains("no PEM"), "{told}");
         identity(&with("client.p12", Some(PASSWORD), Some("JKS"))).expect("Java reads PKCS12 under the name of JKS, and so do we");
     }
 }
