@@ -101,6 +101,12 @@ impl Client {
         Ok(Self { service, http, endpoint, region, credentials, host })
     }
 
+    /// The same at this address, whatever the configuration says.
+    #[must_use]
+    pub fn at(self, endpoint: url::Url) -> Self {
+        Self { endpoint, ..self }
+    }
+
     /// Where requests go, for messages.
     pub fn endpoint(&self) -> &str {
         self.endpoint.as_str()

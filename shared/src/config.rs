@@ -38,7 +38,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub use converter::{Converter, Format, Role};
+pub use converter::{Converter, Format, Role, Settings};
 pub use fault::{Fault, Faults, Warnings};
 pub use key::{CursorRules, Fallback, Key, Kind, KnownIdentity, Lookup, NotBuilt, NotYet, Scope, Shape, SourceKind};
 pub use placeholder::{Resolver, Unresolved};

@@ -25,6 +25,7 @@ pub mod operate;
 pub mod plan;
 pub mod probe;
 pub mod record;
+pub mod registry;
 pub mod secrets;
 pub mod sink;
 pub mod source;

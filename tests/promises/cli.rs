@@ -2,7 +2,7 @@
 //!
 //! Each test runs the real program in a folder of its own, against a simulated instance.
 
-mod bed;
+pub mod bed;
 mod check;
 mod cursors;
 mod dynamodb;

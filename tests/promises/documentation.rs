@@ -36,7 +36,7 @@ fn files(folder: &str, ending: &str) -> Vec<(PathBuf, String)> {
 
 /// The stable codes in a text: `Part.Name` right after a quotation mark.
 fn codes(text: &str) -> BTreeSet<String> {
-    let parts = ["Config", "Source", "Record", "Sink", "Cursor", "Sweep", "Event", "FanOut"];
+    let parts = ["Config", "Source", "Record", "Registry", "Sink", "Cursor", "Sweep", "Event", "FanOut"];
     let literals = text.split('"').skip(1).map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '.').next().unwrap_or_default());
     let is_code = |literal: &&str| {
         literal.split_once('.').is_some_and(|(part, name)| {

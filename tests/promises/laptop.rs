@@ -142,7 +142,8 @@ impl Laptop {
         self.sweep_into(&file, stop).await
     }
 
-    fn assembly(&self, host: &Host) -> Assembly {
+    /// What a process makes of the documents once.
+    pub fn assembly(&self, host: &Host) -> Assembly {
         let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
         // What a debugger of the future may print of them.
         said::keep("in-process", &format!("{documents:?}"));
@@ -161,8 +162,12 @@ impl Laptop {
 
     /// One run into sinks of the test's own.
     pub async fn sweep_into(&self, sinks: &dyn Sinks, stop: watch::Receiver<bool>) -> Vec<TableReport> {
+        self.sweep_warm(&self.assembly(&self.host), sinks, stop).await
+    }
+
+    /// The same in a process that has swept before: with what it made of the documents.
+    pub async fn sweep_warm(&self, assembly: &Assembly, sinks: &dyn Sinks, stop: watch::Receiver<bool>) -> Vec<TableReport> {
         let host = self.host.clone();
-        let assembly = self.assembly(&host);
         let (jobs, refused) = assembly.jobs(&self.selection, sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
         let engine = Engine::new(host.clone(), self.store().await, ByteBudget::of_memory(self.memory));

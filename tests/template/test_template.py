@@ -253,6 +253,24 @@ class Rights(unittest.TestCase):
         services = [f"{name}.eu-west-1.amazonaws.com" for name in ("secretsmanager", "ssm")]
         self.assertEqual(key["Condition"], {"StringEquals": {"kms:ViaService": services}})
 
+    def test_the_schemas_of_one_registry_are_read_where_it_is_named_and_made_where_that_is_asked_for(self):
+        def rights(given, role="SweepRole"):
+            found = {}
+            for one in Template(given).statements(role):
+                for action in listed(one["Action"]):
+                    if action.startswith("glue:"):
+                        found[action] = set(listed(one["Resource"]))
+            return found
+
+        glue = "arn:aws:glue:eu-west-1:123456789012"
+        schemas = {f"{glue}:registry/snow", f"{glue}:schema/snow/*"}
+        read = {"glue:GetSchemaByDefinition": schemas, "glue:GetSchemaVersion": schemas}
+        made = {action: schemas for action in ("glue:CreateSchema", "glue:RegisterSchemaVersion", "glue:TagResource")}
+        self.assertEqual(rights(EVERYTHING), read | made)
+        self.assertEqual(rights(EVERYTHING | {"RegisterSchemas": "false"}), read)
+        self.assertEqual(rights(EVERYTHING | {"GlueRegistry": ""}), {}, "without a registry there is nothing to register in")
+        self.assertEqual(rights(EVERYTHING, "FanOutRole"), {})
+
     def test_every_role_is_written_here_and_assumed_by_one_service(self):
         roles = MOST.of_type("AWS::IAM::Role")
         services = {"TickRole": "scheduler", "FanOutRole": "lambda", "SweepRole": "lambda", "CatchUpRole": "states"}

@@ -41,6 +41,8 @@ EVERYTHING = REQUIRED | {
     "SecretArns": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:snow-AbCdEf",
     "ParameterArns": "arn:aws:ssm:eu-west-1:123456789012:parameter/tablesweep/*",
     "SecretsKmsKeyArn": "arn:aws:kms:eu-west-1:123456789012:key/1234",
+    "GlueRegistry": "snow",
+    "RegisterSchemas": "true",
 }
 
 

@@ -19,11 +19,11 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    const fn always(name: &'static str, why: &'static str) -> Refused {
+    pub(super) const fn always(name: &'static str, why: &'static str) -> Refused {
         Refused { name, harmless: &[], why }
     }
 
-    const fn unless(name: &'static str, harmless: &'static [&'static str], why: &'static str) -> Refused {
+    pub(super) const fn unless(name: &'static str, harmless: &'static [&'static str], why: &'static str) -> Refused {
         Refused { name, harmless, why }
     }
 

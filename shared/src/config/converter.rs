@@ -4,9 +4,17 @@
 //! converter with the worker's settings. The two are never mixed, so settings of a connector that names no converter
 //! have no effect, there and here.
 
+use std::time::Duration;
+
+use secrecy::SecretString;
+use url::Url;
+
 use super::fault::Faults;
-use super::key::{Key, Kind, NotBuilt, Scope};
+use super::key::{Fallback, Key, Kind, NotBuilt};
 use super::values::Values;
+
+mod registry;
+pub(super) mod settings;
 
 /// Whose bytes a converter makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,29 +113,6 @@ pub(super) static CLASS_KEYS: &[Key] = &[
     .structural(),
 ];
 
-/// The settings of the converters that need no registry.
-pub(super) static SETTINGS: &[Key] = &[
-    Key::new("schemas.enable", Kind::Boolean, "JsonConverter: whether the schema goes along. As in Connect, true unless set to false.")
-        .scope(Scope::Converter)
-        .structural(),
-    Key::new("schemas.cache.size", Kind::Integer { min: 0, max: i64::MAX, unit: "" }, "JsonConverter: accepted for compatibility.")
-        .scope(Scope::Converter),
-    Key::new(
-        "decimal.format",
-        Kind::Choice(&["BASE64", "NUMERIC"]),
-        "JsonConverter: how the decimals of a schema are written, as the bytes of the unscaled value or as a number. As in Connect, \
-         BASE64 unless set.",
-    )
-    .scope(Scope::Converter),
-    Key::new("replace.null.with.default", Kind::Boolean, "JsonConverter: accepted for compatibility; no schema here has defaults.")
-        .scope(Scope::Converter),
-    Key::new("converter.encoding", Kind::Choice(&["UTF-8", "UTF8"]), "StringConverter: text is always UTF-8.").scope(Scope::Converter),
-];
-
-/// A setting of a converter that talks to a registry. What it may hold is the registry's business, secrets included.
-pub(super) static REGISTRY_SETTING: Key =
-    Key::new("*", Kind::Text, "Settings of a converter that uses a schema registry are passed to it.").scope(Scope::Converter).sensitive();
-
 /// The class of this name.
 fn class(name: &str) -> Option<&'static Class> {
     CLASSES.iter().find(|class| class.names.contains(&name))
@@ -138,12 +123,9 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     CLASSES.iter().filter(|class| class.format.is_ok()).flat_map(|class| class.names.iter().copied())
 }
 
-/// Whether settings below this converter are ours to know.
-pub(super) fn needs_registry(name: &str) -> bool {
-    matches!(
-        class(name).map(|class| &class.format),
-        Some(Ok(Format::Avro | Format::JsonSchema | Format::GlueAvro | Format::GlueJsonSchema))
-    )
+/// What the converter of this name writes; `None` if there is none.
+pub(super) fn format(name: &str) -> Option<Format> {
+    class(name)?.format.ok()
 }
 
 /// Says what is wrong with the converters that a document names.
@@ -167,15 +149,11 @@ pub(super) fn check(values: &Values, faults: &mut Faults) {
                 role.class_key(),
                 "writes rows in the notation of Java's toString, as Connect does, and nothing can read that back; use `json` or `raw`",
             )),
-            Some(Ok(Format::Avro | Format::JsonSchema)) => {
-                let url = format!("{}.schema.registry.url", role.class_key());
-                if !values.is_set(&url) {
-                    faults.push(values.fault(&url, format!("is required by the converter {name}")));
-                }
-            }
+            Some(Ok(Format::Avro | Format::JsonSchema)) => registry::check_confluent(role, name, values, faults),
             Some(Ok(_)) => {}
         }
     }
+    registry::check_glue_names(values, faults);
 }
 
 /// The converter of a connector, by Connect's rule.
@@ -203,6 +181,12 @@ impl Converter {
         owner.entries.iter().filter_map(|(name, entry)| Some((name.strip_prefix(&prefix)?, entry.text()?))).collect()
     }
 
+    /// The settings of this converter, read one by one.
+    pub fn read<'v>(&self, connector: &'v Values, worker: &'v Values) -> Settings<'v> {
+        let values = if self.of_worker { worker } else { connector };
+        Settings { values, prefix: self.role.class_key(), keys: settings::of(self.format) }
+    }
+
     /// The refusal of a format that is not built yet.
     pub(super) fn not_built(&self, connector: &str) -> Option<NotBuilt> {
         let what = match self.format {
@@ -220,5 +204,64 @@ impl Converter {
             key: key.to_owned(),
             message: format!("{what} is not built yet; {instead}"),
         })
+    }
+}
+
+/// The settings of one converter, in documents that were checked and whose placeholders are looked up: each has the type
+/// that its definition says.
+#[derive(Debug)]
+pub struct Settings<'v> {
+    values: &'v Values,
+    prefix: &'static str,
+    keys: Vec<&'static Key>,
+}
+
+impl<'v> Settings<'v> {
+    /// The key of the document that holds a setting.
+    pub fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.prefix)
+    }
+
+    /// A text, given or by default.
+    pub fn text(&self, name: &str) -> Option<&'v str> {
+        self.values.text(&self.key(name)).or_else(|| match self.keys.iter().find(|key| key.name == name)?.default {
+            Fallback::Text(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    /// A secret.
+    pub fn secret(&self, name: &str) -> Option<SecretString> {
+        self.text(name).map(SecretString::from)
+    }
+
+    /// A boolean; false without a value.
+    pub fn boolean(&self, name: &str) -> bool {
+        self.text(name).and_then(super::kind::boolean).unwrap_or_default()
+    }
+
+    /// A number.
+    pub fn integer<T: TryFrom<i64>>(&self, name: &str) -> Option<T> {
+        T::try_from(self.text(name)?.parse().ok()?).ok()
+    }
+
+    /// A time in milliseconds; none without a value.
+    pub fn millis(&self, name: &str) -> Duration {
+        Duration::from_millis(self.integer(name).unwrap_or_default())
+    }
+
+    /// Addresses, separated by commas.
+    pub fn addresses(&self, name: &str) -> Vec<Url> {
+        self.text(name).and_then(|text| settings::addresses(text).ok()).unwrap_or_default()
+    }
+
+    /// An address.
+    pub fn address(&self, name: &str) -> Option<Url> {
+        super::kind::endpoint(self.text(name)?).ok()
+    }
+
+    /// Names with values, separated by commas.
+    pub fn tags(&self, name: &str) -> Vec<(String, String)> {
+        self.text(name).and_then(|text| settings::tags(text).ok()).unwrap_or_default()
     }
 }

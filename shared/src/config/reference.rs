@@ -1,7 +1,7 @@
 //! The configuration reference, written from the definitions that the checks use.
 
 use super::connect::{CLUSTER_ONLY, CONNECTOR_KEYS, REFUSED_IN_CONNECTOR, REFUSED_IN_WORKER, Refused, WORKER_KEYS};
-use super::converter::{self, CLASS_KEYS, SETTINGS};
+use super::converter::{self, CLASS_KEYS, Format, settings};
 use super::key::{Fallback, Key, Scope, SourceKind};
 use super::{producer, topics};
 
@@ -74,12 +74,24 @@ fn converters(page: &mut Page) {
     page.text("## Converters");
     let names: Vec<String> = converter::names().map(|name| format!("`{name}`")).collect();
     page.text(&format!(
-        "Known converters: {}. Those that use a schema registry are not built yet; [records.md](records.md#converters) says what the \
-         others write. Settings stand below `key.converter.` and `value.converter.` in the document that names \
+        "Known converters: {}. [records.md](records.md#converters) says what they write. Settings stand below `key.converter.` and `value.converter.` in the document that names \
          the converter; a document that names none has the worker's converter with the worker's settings.",
         names.join(", ")
     ));
-    page.keys(SETTINGS.iter());
+    page.keys(settings::PLAIN.iter());
+    page.text(
+        "### Confluent's schema registry\n\nSettings of `avro` and `json-schema`; see \
+         [records.md](records.md#schema-registries):",
+    );
+    page.keys(settings::CONFLUENT.iter());
+    page.refused(settings::refused(Format::Avro));
+    page.text("### The schema registry of AWS Glue\n\nSettings of `glue-avro` and `glue-json-schema`:");
+    page.keys(settings::GLUE.iter());
+    page.refused(settings::refused(Format::GlueAvro));
+    page.text("### Schemas in a registry\n\nSettings of `avro` and `glue-avro`:");
+    page.keys(settings::AVRO.iter());
+    page.text("Settings of `json-schema` and `glue-json-schema`:");
+    page.keys(settings::JSON_SCHEMA.iter());
 }
 
 fn producers(page: &mut Page) {

@@ -17,6 +17,7 @@ mod placeholders;
 mod producer;
 mod properties;
 mod reference;
+mod registries;
 mod resolver;
 mod secrets;
 mod sign_in;

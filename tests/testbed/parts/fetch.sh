@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches the real parts that the tests talk to: Apache Kafka and Kafka Connect's converters (Maven Central), moto and
-# clients of TDS (PyPI).
+# Fetches the real parts that the tests talk to: Apache Kafka, Kafka Connect's converters and Apicurio's schema registry
+# (Maven Central), moto, clients of TDS and Confluent's client (PyPI).
 #
 #   tests/testbed/parts/fetch.sh
 #
@@ -147,14 +147,30 @@ else
   cp "$pins" "$parts/security/.pins"
 fi
 
-if fetched venv "$here/requirements.txt" && "$parts/venv/bin/python" -c '' 2>/dev/null; then
-  echo "fetch.sh: moto and the clients of TDS are there"
+# Confluent's own registry is not on Maven Central. Apicurio's speaks the same API, and this is its last release for Java
+# 17. One archive of 110 MB with all that it needs; its data is in memory.
+registry=io.apicurio:apicurio-registry-app:3.0.9:tar.gz:all
+echo "$registry" >"$pins"
+if fetched registry "$pins"; then
+  echo "fetch.sh: the schema registry is there"
 else
-  echo "fetch.sh: fetching moto and the clients of TDS"
+  echo "fetch.sh: fetching Apicurio's schema registry"
+  rm -rf "$parts/registry"
+  mvn -B -q -f "$here/pom.xml" dependency:copy -Dartifact="$registry" -DoutputDirectory="$parts/registry/archive" \
+    -Dmdep.useBaseVersion=true
+  tar -xzf "$parts"/registry/archive/*.tar.gz -C "$parts/registry"
+  rm -rf "$parts/registry/archive"
+  cp "$pins" "$parts/registry/.pins"
+fi
+
+if fetched venv "$here/requirements.txt" && "$parts/venv/bin/python" -c '' 2>/dev/null; then
+  echo "fetch.sh: moto and the clients of TDS and Kafka are there"
+else
+  echo "fetch.sh: fetching moto and the clients of TDS and Kafka"
   # A virtual environment cannot be moved (its scripts name their own path), so the pins are written last.
   rm -rf "$parts/venv"
   python3 -m venv "$parts/venv"
   "$parts/venv/bin/python" -m pip install -q -r "$here/requirements.txt"
-  "$parts/venv/bin/python" -c 'import moto.server, pymssql, pytds, OpenSSL'
+  "$parts/venv/bin/python" -c 'import moto.server, pymssql, pytds, OpenSSL, confluent_kafka.schema_registry.avro'
   cp "$here/requirements.txt" "$parts/venv/.pins"
 fi

@@ -20,4 +20,6 @@ pub mod proxy;
 #[cfg(feature = "parts")]
 pub mod said;
 #[cfg(feature = "parts")]
+pub mod schema_registry;
+#[cfg(feature = "parts")]
 pub mod state_machine;

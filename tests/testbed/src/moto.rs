@@ -127,6 +127,7 @@ impl Server {
 /// moto finds the service by the target and the scope of the signature; it never checks the signature itself.
 fn aws_headers(target: &str) -> Result<reqwest::header::HeaderMap, reqwest::header::InvalidHeaderValue> {
     let service = match target.split('.').next().unwrap_or_default() {
+        "AWSGlue" => "glue",
         "AmazonSSM" => "ssm",
         other if other.starts_with("DynamoDB") => "dynamodb",
         _ => "secretsmanager",

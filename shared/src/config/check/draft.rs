@@ -1,7 +1,7 @@
 //! A document while it is being checked.
 
-use crate::config::connect::{Refused, TOPIC_CREATION};
-use crate::config::converter::{self, Role};
+use crate::config::connect::{self, Refused, TOPIC_CREATION};
+use crate::config::converter::{self, Format, Role};
 use crate::config::document::Raw;
 use crate::config::fault::{Fault, Faults};
 use crate::config::key::{Fallback, Key, Kind};
@@ -132,14 +132,16 @@ impl<'f> Draft<'f> {
         let Some(class) = class else {
             return self.warn(&name, format!("has no effect: this document names no {}", role.class_key()));
         };
-        let known = converter::SETTINGS.iter().find(|key| key.name == setting);
-        match known {
-            // The registries' converters have a schemas.enable of no account; it passes like the rest.
-            _ if converter::needs_registry(class) => self.accept(&name, &converter::REGISTRY_SETTING, text, None),
-            Some(key) => self.accept(&name, key, text, None),
-            None => {
+        // A class that nobody knows is a fault of its own.
+        let format = converter::format(class).unwrap_or(Format::JsonWithSchema);
+        let known = converter::settings::of(format);
+        let refused = connect::refused(converter::settings::refused(format), setting);
+        match (known.iter().find(|key| key.name == setting), refused) {
+            (Some(key), refused) => self.accept(&name, key, text, refused),
+            (None, Some(refused)) => self.refuse(&name, refused, text),
+            (None, None) => {
                 let prefix = role.class_key();
-                let candidates: Vec<String> = converter::SETTINGS.iter().map(|key| format!("{prefix}.{}", key.name)).collect();
+                let candidates: Vec<String> = known.iter().map(|key| format!("{prefix}.{}", key.name)).collect();
                 self.unknown(&name, candidates.iter().map(String::as_str));
             }
         }

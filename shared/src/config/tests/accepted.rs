@@ -149,6 +149,13 @@ fn the_example_of_sql_server_is_in_order_and_asks_for_nothing_that_is_not_built(
 }
 
 #[test]
+fn the_example_with_avro_is_in_order() {
+    let example = include_str!("../../../../config/examples/avro.json");
+    let documents = Dir::new().with("connectors/avro.json", example).load().unwrap_or_else(|faults| panic!("{faults}"));
+    assert!(documents.warnings.is_empty(), "{}", documents.warnings);
+}
+
+#[test]
 fn a_worker_is_not_needed_and_connectors_come_in_the_order_of_their_names() {
     let documents = Dir::new().servicenow("b", &[]).servicenow("a", &[]).load().unwrap();
     let names: Vec<&str> = documents.connectors.iter().map(|connector| connector.name.as_str()).collect();

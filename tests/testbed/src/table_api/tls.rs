@@ -40,7 +40,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, String> {
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, String> {
         let provider = Arc::new(default_provider());
         let chain = certificates(&self.server)?;
         let key = PrivateKeyDer::from_pem_slice(self.server.as_bytes()).map_err(|error| format!("the server's key: {error}"))?;

@@ -1,0 +1,44 @@
+//! Schema registries: what stands behind the trait [`Registry`](crate::record::converter::registry::Registry).
+//!
+//! ```text
+//! confluent   the REST API of Confluent's Schema Registry, which Apicurio, Karapace and Redpanda speak too
+//! glue        the schema registry of AWS Glue
+//! answers     what registries said in this process
+//! error       what can go wrong, with its code and what may be done
+//! ```
+//!
+//! A registry is asked once per schema and process: an id never changes its meaning, so an answer holds until the process
+//! ends. What it is asked for is safe to ask again, since a registry gives a schema that it has the number that it has;
+//! two tables that meet a new schema at once both ask, and get the same answer.
+//!
+//! Everything ends within [`WITHIN`], since a sweep waits for it with a page in hand. When it fails nothing of the page has
+//! been produced, and the cursor stands before it.
+
+mod answers;
+pub mod confluent;
+mod error;
+pub mod glue;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use answers::Answers;
+pub use confluent::Confluent;
+pub use error::Error;
+pub use glue::Glue;
+
+use crate::failure::Failure;
+
+/// All attempts at one question together end within this time.
+pub const WITHIN: Duration = Duration::from_secs(20);
+
+/// Looks a refused credential up again, in case it was rotated.
+#[async_trait]
+pub trait Rotation: Send + Sync {
+    /// The credential as it is now; `None` if it is the one that was refused.
+    ///
+    /// # Errors
+    /// The place that keeps it cannot be read.
+    async fn renew(&self) -> Result<Option<confluent::Credential>, Failure>;
+}
