@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 
 use crate::config::{Connector, Documents, ResolveError, Resolver, SourceKind};
-use crate::conversion::Converters;
+use crate::conversion::{Converters, Registries};
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
 use crate::record::Shape;
@@ -110,12 +110,14 @@ pub struct Assembly {
     host: Host,
     connected: Mutex<BTreeMap<String, (Connector, Tables)>>,
     limiters: servicenow::Limiters,
+    registries: Registries,
 }
 
 impl Assembly {
     /// Contacts nothing yet.
     pub fn new(documents: Documents, resolver: Arc<Resolver>, host: Host) -> Self {
-        Self { documents, resolver, host, connected: Mutex::default(), limiters: servicenow::Limiters::default() }
+        let registries = Registries::new(Arc::clone(&resolver), host.clone());
+        Self { documents, resolver, host, connected: Mutex::default(), limiters: servicenow::Limiters::default(), registries }
     }
 
     /// The documents.
@@ -170,7 +172,7 @@ impl Assembly {
         }
         let resolved = connector.resolve(&self.resolver).await.map_err(|error| unresolved(&connector.name, &error))?;
         let worker = self.documents.worker.resolve(&self.resolver).await.map_err(|error| unresolved(&connector.name, &error))?;
-        let Converters { keys, values } = Converters::of(&resolved, &worker)?;
+        let Converters { keys, values } = Converters::of(&resolved, &worker, &self.registries)?;
         let through = |(table, shape): (Arc<dyn Table>, Shape)| (table, Arc::new(shape.through(Arc::clone(&keys), Arc::clone(&values))));
         let tables: Tables = self.connect(&resolved)?.into_iter().map(through).collect();
         connected.insert(connector.name.clone(), (resolved.clone(), tables.clone()));

@@ -11,6 +11,7 @@ mod kafka_iam;
 mod kafka_sink;
 mod kills;
 mod laptop;
+mod registries;
 mod servicenow;
 mod shapes;
 mod sqlserver;

@@ -96,8 +96,5 @@ pub(super) fn not_built(connector: &Connector) -> Vec<NotBuilt> {
             }
         }
     }
-    for converter in [&connector.key_converter, &connector.value_converter] {
-        found.extend(converter.not_built(name));
-    }
     found
 }

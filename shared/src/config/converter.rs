@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use url::Url;
 
 use super::fault::Faults;
-use super::key::{Fallback, Key, Kind, NotBuilt};
+use super::key::{Fallback, Key, Kind};
 use super::values::Values;
 
 mod registry;
@@ -185,25 +185,6 @@ impl Converter {
     pub fn read<'v>(&self, connector: &'v Values, worker: &'v Values) -> Settings<'v> {
         let values = if self.of_worker { worker } else { connector };
         Settings { values, prefix: self.role.class_key(), keys: settings::of(self.format) }
-    }
-
-    /// The refusal of a format that is not built yet.
-    pub(super) fn not_built(&self, connector: &str) -> Option<NotBuilt> {
-        let what = match self.format {
-            Format::String | Format::RawJson | Format::JsonWithSchema => return None,
-            Format::Avro => "AvroConverter",
-            Format::JsonSchema => "JsonSchemaConverter",
-            Format::GlueAvro => "the Glue Avro converter",
-            Format::GlueJsonSchema => "the Glue JSON Schema converter",
-        };
-        let key = self.role.class_key();
-        let instead = "use org.apache.kafka.connect.json.JsonConverter";
-        Some(NotBuilt {
-            code: NotBuilt::CODE,
-            connector: connector.to_owned(),
-            key: key.to_owned(),
-            message: format!("{what} is not built yet; {instead}"),
-        })
     }
 }
 

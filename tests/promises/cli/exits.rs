@@ -53,18 +53,6 @@ fn a_failure_that_may_pass_is_exit_code_1_and_the_next_sweep_goes_on() {
 }
 
 #[test]
-fn a_feature_that_is_not_built_is_refused_before_anything_is_contacted() {
-    let mut bed = Bed::new(5);
-    bed.set("value.converter", "io.confluent.connect.avro.AvroConverter");
-    bed.set("value.converter.schema.registry.url", "http://registry.example:8081");
-    let ended = bed.sweep(&[]).expect(2);
-    assert!(ended.stderr.contains("Config.NotBuilt") && ended.stderr.contains("value.converter"), "{}", ended.stderr);
-    assert_eq!(bed.api.log().len(), 0);
-    assert!(!bed.path("tablesweep.db").exists() && !bed.path("rows.ndjson").exists());
-    bed.run(&["check"]).expect(0);
-}
-
-#[test]
 fn wrong_arguments_are_exit_code_2() {
     let bed = Bed::new(1);
     let wrong: &[&[&str]] = &[

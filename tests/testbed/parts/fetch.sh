@@ -156,8 +156,9 @@ if fetched registry "$pins"; then
 else
   echo "fetch.sh: fetching Apicurio's schema registry"
   rm -rf "$parts/registry"
-  mvn -B -q -f "$here/pom.xml" dependency:copy -Dartifact="$registry" -DoutputDirectory="$parts/registry/archive" \
-    -Dmdep.useBaseVersion=true
+  # Later versions of this plugin read the archive's own POM and its parents for nothing.
+  mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:2.10:copy -Dartifact="$registry" \
+    -DoutputDirectory="$parts/registry/archive"
   tar -xzf "$parts"/registry/archive/*.tar.gz -C "$parts/registry"
   rm -rf "$parts/registry/archive"
   cp "$pins" "$parts/registry/.pins"

@@ -4,8 +4,9 @@ use super::Dir;
 use crate::config::converter::settings;
 use crate::config::{Documents, Fallback, Format};
 
-const AVRO: [(&str, &str); 2] = [("value.converter", "avro"), ("value.converter.schema.registry.url", "https://registry")];
-const GLUE: [(&str, &str); 1] = [("value.converter", "glue-avro")];
+const STRINGS: (&str, &str) = ("snow.source.schema.mode", "strings");
+const AVRO: [(&str, &str); 3] = [STRINGS, ("value.converter", "avro"), ("value.converter.schema.registry.url", "https://registry")];
+const GLUE: [(&str, &str); 2] = [STRINGS, ("value.converter", "glue-avro")];
 
 fn with<'k>(base: &[(&'k str, &'k str)], more: &[(&'k str, &'k str)]) -> Dir {
     Dir::new().servicenow("snow", &[base, more].concat())

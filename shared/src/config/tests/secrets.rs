@@ -62,6 +62,7 @@ fn a_fault_never_shows_a_secret_wherever_somebody_put_it() {
 #[test]
 fn a_registrys_setting_at_fault_is_not_shown_since_it_may_be_a_secret() {
     let keys = [
+        ("snow.source.schema.mode", "strings"),
         ("value.converter", "avro"),
         ("value.converter.schema.registry.url", "https://registry"),
         ("value.converter.basic.auth.user.info", "me:hunter2${env:"),

@@ -40,7 +40,7 @@ impl Registry for Ledger {
     async fn register(&self, candidate: &Candidate) -> Result<Registered, Failure> {
         *self.asked.lock().expect("whole") += 1;
         if *self.is_out.lock().expect("whole") {
-            return Err(Failure::new("Registry.Unreachable", Retry::NextTick, "out of reach"));
+            return Err(Failure::new("Registry.Unavailable", Retry::NextTick, "out of reach"));
         }
         let mut schemas = self.schemas();
         let known = schemas.iter().position(|known| known == candidate);

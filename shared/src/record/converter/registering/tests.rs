@@ -73,7 +73,7 @@ async fn a_registry_that_is_out_of_reach_gives_no_encoder_and_is_asked_again() {
     let (converter, schema) = (converter(&registry), schema());
     *registry.is_out.lock().expect("whole") = true;
     let failure = converter.encoder("t", Some(&schema)).await.expect_err("out of reach");
-    assert_eq!((&*failure.code, failure.retry), ("Registry.Unreachable", Retry::NextTick));
+    assert_eq!((&*failure.code, failure.retry), ("Registry.Unavailable", Retry::NextTick));
     *registry.is_out.lock().expect("whole") = false;
     converter.encoder("t", Some(&schema)).await.expect("an encoder");
 }

@@ -160,7 +160,7 @@ async fn a_registry_that_fails_leaves_no_record_and_the_stored_schema_is_the_one
     let (registry, shelf) = (Arc::new(Ledger::default()), Shelf::default());
     *registry.is_out.lock().expect("whole") = true;
     let failure = through(shape().strings(), &registry).records(&page(&[ROW]), &shelf).await.expect_err("out of reach");
-    assert_eq!((&*failure.code, failure.retry), ("Registry.Unreachable", Retry::NextTick));
+    assert_eq!((&*failure.code, failure.retry), ("Registry.Unavailable", Retry::NextTick));
     assert!(failure.message.starts_with("c/inc: "), "{failure}");
     assert!(registry.schemas().is_empty());
     *registry.is_out.lock().expect("whole") = false;
