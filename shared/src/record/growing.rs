@@ -261,7 +261,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_stored_schema_of_a_newer_program_is_refused() {
-        for text in [r#"{"format":2,"name":"n"}"#, "[]", r#"{"format":1,"name":"n","version":1,"fields":[],"more":0}"#] {
+        for text in
+            [r#"{"format":2,"name":"n","version":1,"fields":[]}"#, "[]", r#"{"format":1,"name":"n","version":1,"fields":[],"more":0}"#]
+        {
             let shelf = Shelf::default();
             shelf.put(&place(), text.as_bytes());
             let failure = growing().current(&shelf).await.expect_err("refused");

@@ -105,10 +105,9 @@ struct Known {
     last: Mutex<Option<Made>>,
 }
 
-/// An encoder, and what it was made for.
+/// An encoder, and what it was made for. Which topic it is for makes no difference to it.
 #[derive(Debug, Clone)]
 struct Made {
-    topic: String,
     registered: Registered,
     encoder: Arc<dyn Encoder>,
 }
@@ -148,12 +147,12 @@ impl<F: Format> Converter for RegistryConverter<F> {
         };
         let registered = self.registry.register(&candidate).await?;
         let last = known.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(made) = last.filter(|made| made.topic == topic && made.registered == registered) {
+        if let Some(made) = last.filter(|made| made.registered == registered) {
             return Ok(made.encoder);
         }
         let writer = self.format.writer(schema, registered.instead.as_deref()).map_err(refuse)?;
         let encoder: Arc<dyn Encoder> = Arc::new(Framed::new(&registered, writer));
-        let made = Made { topic: topic.to_owned(), registered, encoder: Arc::clone(&encoder) };
+        let made = Made { registered, encoder: Arc::clone(&encoder) };
         *known.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
         Ok(encoder)
     }

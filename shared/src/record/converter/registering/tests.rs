@@ -68,6 +68,20 @@ async fn the_registry_is_asked_with_every_page_and_an_encoder_lasts_as_long_as_i
 }
 
 #[tokio::test]
+async fn what_the_registry_wants_instead_is_what_records_are_written_by_and_what_does_not_fit_it_is_refused() {
+    let field = |name: &str, default: &str| format!(r#"{{"name":"{name}","type":["null","string"]{default}}}"#);
+    let theirs = |fields: &[String]| format!(r#"{{"type":"record","name":"Theirs","fields":[{}]}}"#, fields.join(","));
+    let more = theirs(&[field("more", r#","default":null"#), field("a", "")]);
+    let registry = Arc::new(Ledger { instead: Some(more), ..Ledger::default() });
+    let encoder = converter(&registry).encoder("t", Some(&schema())).await.expect("an encoder");
+    assert_eq!(encoder.encode(&row("xy")).expect("bytes"), &b"\0\0\0\0\x01\x00\x02\x04xy"[..], "their field comes first");
+    let registry = Arc::new(Ledger { instead: Some(theirs(&[field("more", "")])), ..Ledger::default() });
+    let failure = converter(&registry).encoder("t", Some(&schema())).await.expect_err("it does not fit");
+    assert_eq!((&*failure.code, failure.retry), ("Record.SchemaMismatch", Retry::Never));
+    assert!(failure.message.starts_with("topic t: ") && failure.message.contains("requires a field more"), "{failure}");
+}
+
+#[tokio::test]
 async fn a_registry_that_is_out_of_reach_gives_no_encoder_and_is_asked_again() {
     let registry = Arc::new(Ledger::default());
     let (converter, schema) = (converter(&registry), schema());
