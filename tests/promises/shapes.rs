@@ -2,6 +2,7 @@
 
 mod example;
 mod modes;
+mod registered;
 mod schemas;
 mod topics;
 

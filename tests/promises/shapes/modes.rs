@@ -7,10 +7,10 @@ use tablesweep_testbed::table_api::{Cell, ColumnSpec, Fields, Kind};
 use super::Stand;
 
 /// A field, its type, and what rows hold there: the text that is sent, and what Connect finds in mode `typed`.
-type Field = (&'static str, &'static str, [(&'static str, &'static str); 3]);
+pub(super) type Field = (&'static str, &'static str, [(&'static str, &'static str); 3]);
 
 /// Three rows: the lowest values, the highest, and none. What is found is JSON; see `connect::Found` for the classes.
-const FIELDS: &[Field] = &[
+pub(super) const FIELDS: &[Field] = &[
     ("u_string", "string", [("Zürich ☃ 𝄞", "\"Zürich ☃ 𝄞\""), ("a\"b\\c\n\t\u{1f}/", "\"a\\\"b\\\\c\\n\\t\\u001f/\""), ("", "\"\"")]),
     ("u_int8", "int8", [("-128", "\"Byte -128\""), ("127", "\"Byte 127\""), ("", "null")]),
     ("u_int16", "int16", [("-32768", "\"Short -32768\""), ("32767", "\"Short 32767\""), ("", "null")]),
@@ -52,8 +52,13 @@ const SECONDS: [&str; 3] = ["2026-01-01 00:00:01", "2026-01-01 00:00:02", "2026-
 /// The rows' cursor timestamps in epoch milliseconds, one after the other.
 const FIRST_MS: i64 = 1_767_225_601_000;
 
+/// A column of texts.
+pub(super) fn text_column(name: &str) -> ColumnSpec {
+    ColumnSpec::new(name, Kind::Text)
+}
+
 /// An instance with the three rows, and their ids.
-async fn stand() -> (Stand, Vec<String>) {
+pub(super) async fn stand() -> (Stand, Vec<String>) {
     let stand = Stand::new().await;
     let mut columns: Vec<ColumnSpec> = FIELDS.iter().map(|(name, ..)| ColumnSpec::new(*name, Kind::Text)).collect();
     columns.push(ColumnSpec::new("u_null", Kind::Text));
@@ -69,7 +74,7 @@ async fn stand() -> (Stand, Vec<String>) {
 }
 
 /// The keys of a document that sweeps the table into `topic`, in this mode.
-fn keys(topic: &str, mode: &str, envelope: bool) -> Value {
+pub(super) fn keys(topic: &str, mode: &str, envelope: bool) -> Value {
     let fields: Vec<&str> = FIELDS.iter().map(|(name, ..)| *name).chain(["sys_id", "sys_updated_on", "u_null"]).collect();
     let mut typed: Vec<String> = FIELDS.iter().map(|(name, kind, _)| format!("{name}:{kind}")).collect();
     typed.push("sys_id:string, sys_updated_on:timestamp, u_null:int32".to_owned());
@@ -88,7 +93,7 @@ fn keys(topic: &str, mode: &str, envelope: bool) -> Value {
 }
 
 /// What Connect is to find in the row at this place, field by field, in this mode.
-fn expected(mode: &str, at: usize, id: &str) -> Value {
+pub(super) fn expected(mode: &str, at: usize, id: &str) -> Value {
     let mut row = json!({});
     for (name, _, cells) in FIELDS {
         let (sent, found) = cells[at];
@@ -104,14 +109,14 @@ fn expected(mode: &str, at: usize, id: &str) -> Value {
     row
 }
 
-fn enveloped(row: Value, at: usize, instance: &str) -> Value {
+pub(super) fn enveloped(row: Value, at: usize, instance: &str) -> Value {
     let time = FIRST_MS + 1000 * i64::try_from(at).expect("small");
     let source = json!({"table": "u_all", "instance": instance});
     json!({"before": null, "after": row, "source": source, "op": "u", "ts_ms": format!("Long {time}")})
 }
 
 /// The schema that Connect is to find for rows in this mode.
-fn row_schema(mode: &str, found: &Value, optional: bool) -> Value {
+pub(super) fn row_schema(mode: &str, found: &Value, optional: bool) -> Value {
     let timestamp = json!({"type": "int64", "optional": true, "name": "org.apache.kafka.connect.data.Timestamp", "version": 1});
     let logical = |kind: &str, name: &str| json!({"type": kind, "optional": true, "name": format!("org.apache.kafka.connect.data.{name}"), "version": 1});
     let of = |kind: &str| match (mode, kind) {
@@ -146,7 +151,7 @@ fn row_schema(mode: &str, found: &Value, optional: bool) -> Value {
     schema
 }
 
-fn envelope_schema(mode: &str, found: &Value) -> Value {
+pub(super) fn envelope_schema(mode: &str, found: &Value) -> Value {
     let text = json!({"type": "string", "optional": false});
     let source = json!({
         "type": "struct", "optional": false, "name": "sh.oso.servicenow.Source",

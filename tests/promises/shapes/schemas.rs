@@ -10,7 +10,7 @@ use tablesweep_testbed::table_api::{Cell, ColumnSpec, Fields, Kind};
 use super::{Stand, tables};
 
 /// Two tables in one topic. Each has a field of its own.
-fn keys(topic: &str) -> Value {
+pub(super) fn keys(topic: &str) -> Value {
     let mut keys = json!({
         "tasks.max": "2",
         "snow.tables": "a,b",
@@ -27,7 +27,7 @@ fn keys(topic: &str) -> Value {
     keys
 }
 
-fn insert(stand: &Stand, table: &str, second: u32, own: &[String]) {
+pub(super) fn insert(stand: &Stand, table: &str, second: u32, own: &[String]) {
     let mut row: Fields = own.iter().map(|name| (name.clone(), Cell::new("x"))).collect();
     row.set("sys_updated_on", format!("2026-01-01 00:00:{second:02}"));
     stand.api.insert(table, row).expect("a row");
@@ -47,7 +47,7 @@ fn versions(values: &[Vec<u8>]) -> BTreeMap<i64, Vec<String>> {
 }
 
 /// Each version has the fields of the one before, in their order, and more.
-fn only_grows(versions: &BTreeMap<i64, Vec<String>>) {
+pub(super) fn only_grows(versions: &BTreeMap<i64, Vec<String>>) {
     for (before, after) in versions.values().zip(versions.values().skip(1)) {
         assert!(after.len() > before.len() && after.starts_with(before), "{before:?} then {after:?}");
     }

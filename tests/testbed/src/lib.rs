@@ -4,6 +4,8 @@ pub mod table_api;
 pub mod tds;
 
 #[cfg(feature = "parts")]
+pub mod confluent;
+#[cfg(feature = "parts")]
 pub mod connect;
 #[cfg(feature = "parts")]
 pub mod kafka;
