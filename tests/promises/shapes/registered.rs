@@ -2,6 +2,7 @@
 //! for Python. The registry is Apicurio's, Kafka is Kafka.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{BufRead as _, BufReader};
 
 use serde_json::{Value, json};
@@ -45,8 +46,8 @@ async fn opened(registry: &Server, records: &[Vec<u8>]) -> Vec<(String, Vec<u8>)
     let mut opened = Vec::new();
     for record in records {
         let (id, data) = open(record);
-        if !schemas.contains_key(&id) {
-            schemas.insert(id, schema(registry, id).await);
+        if let Entry::Vacant(vacant) = schemas.entry(id) {
+            vacant.insert(schema(registry, id).await);
         }
         opened.push((schemas[&id].clone(), data));
     }

@@ -1,9 +1,14 @@
 //! Typed mode: records with a schema that the table itself tells.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tablesweep::sweep::Outcome;
+use tablesweep_testbed::connect::{self, JsonSettings};
+use tablesweep_testbed::schema_registry;
 
 use super::bed::Bed;
+use super::types::all_types;
 
 fn typed(definition: &str) -> Bed {
     Bed::with_table(definition).with("mssql.schema.mode", "typed")
@@ -74,4 +79,40 @@ async fn a_field_stays_optional_as_it_was_when_the_table_was_activated() {
     let lines = bed.lines();
     assert_eq!(lines[0].value["schema"], lines[1].value["schema"]);
     assert_eq!(lines[1].value["schema"]["fields"][1]["optional"], true);
+}
+
+/// Two formats, two readers of Connect's, one struct: what its JSON converter finds, Confluent's `AvroData` finds too.
+#[tokio::test]
+async fn connect_finds_the_same_struct_of_every_type_in_json_and_in_avro() {
+    let registry = schema_registry::shared().await.expect("the registry starts");
+    let json = all_types("").with("mssql.schema.mode", "typed").with("value.converter", "org.apache.kafka.connect.json.JsonConverter");
+    let avro = all_types("")
+        .with("mssql.schema.mode", "typed")
+        .with("mssql.emit.envelope", "false")
+        .with("mssql.table.orders.topic", "sqlserver.avro.types")
+        .with("value.converter", "io.confluent.connect.avro.AvroConverter")
+        .with("value.converter.schema.registry.url", registry.url());
+    for bed in [&json, &avro] {
+        let report = bed.sweep().await;
+        assert_eq!(report.outcome, Outcome::CaughtUp, "{report:?}");
+    }
+    let texts: Vec<Vec<u8>> = json.lines().iter().map(|line| line.value.to_string().into_bytes()).collect();
+    let registered = registry.version("sqlserver.avro.types-value", "latest").await.expect("a version");
+    let schema = registered["schema"].as_str().expect("a text");
+    let lines = std::fs::read_to_string(avro.path("out.ndjson")).expect("records");
+    let values = lines.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let bytes = STANDARD.decode(line["value_base64"].as_str().expect("bytes")).expect("base64");
+        let id = u32::from_be_bytes(bytes[1..5].try_into().expect("four bytes"));
+        assert_eq!((bytes[0], u64::from(id)), (0, registered["id"].as_u64().expect("an id")));
+        (schema.to_owned(), bytes[5..].to_vec())
+    });
+    let values: Vec<(String, Vec<u8>)> = values.collect();
+    let expected = connect::read(JsonSettings::default(), &texts).expect("Connect reads them");
+    let found = connect::read_avro(true, &values).expect("AvroData reads them");
+    assert_eq!(found.len(), expected.len());
+    for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        assert_eq!((&found.schema, &found.value), (&expected.schema, &expected.value), "row {at}");
+        assert_eq!(found.again, values[at].1, "row {at}: byte for byte");
+    }
 }

@@ -103,7 +103,7 @@ static CASES: &[Case] = &[
 ];
 
 /// A table with a column of every type, and a row per value; the columns of the other types are NULL.
-fn all_types(extra: &str) -> Bed {
+pub(super) fn all_types(extra: &str) -> Bed {
     let columns: Vec<String> = CASES.iter().enumerate().map(|(at, case)| format!("c{at} {} NULL", case.declared)).collect();
     let bed =
         Bed::with_table(&format!("CREATE TABLE dbo.orders (id bigint CONSTRAINT orders_id PRIMARY KEY, {}{extra})", columns.join(", ")));
