@@ -12,6 +12,7 @@
 //!
 //! It ends: each part has its time, and says so when the time is over.
 
+mod schemas;
 mod secrets;
 mod sources;
 mod topics;
@@ -20,7 +21,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::future::join3;
 use serde::Serialize;
 
 use crate::assembly::Assembly;
@@ -42,6 +43,8 @@ pub enum Part {
     Source,
     /// A topic: would it take records?
     Topic,
+    /// The schemas of a topic: does the registry that keeps them answer?
+    Schemas,
     /// The cursor store: can cursors be read and written?
     Cursors,
 }
@@ -96,15 +99,15 @@ impl Finding {
     }
 }
 
-/// Asks about secrets, sources and topics of all documents. A registry of schemas is not asked: what it would be asked for, to
-/// keep a schema, cannot be taken back.
+/// Asks about secrets, sources, topics and schemas of all documents. A registry is asked for what it has: a schema that it were
+/// asked to keep could not be taken back.
 pub async fn documents(documents: &Documents, resolver: &Arc<Resolver>, host: &Host) -> Vec<Finding> {
     // First, so that the others find what is there in the resolver's cache.
     let mut findings = secrets::ask(documents, resolver).await;
     let assembly = Assembly::new(documents.clone(), Arc::clone(resolver), host.clone());
-    let (sources, topics) = join(sources::ask(documents, &assembly, host), topics::ask(documents, resolver, host)).await;
-    findings.extend(sources);
-    findings.extend(topics);
+    let topics = topics::ask(documents, resolver, host);
+    let (sources, topics, schemas) = join3(sources::ask(documents, &assembly, host), topics, schemas::ask(documents, resolver, host)).await;
+    findings.extend([sources, topics, schemas].concat());
     findings
 }
 

@@ -71,6 +71,7 @@ pub fn text(findings: &[Finding]) -> String {
             Part::Secret => "secret ",
             Part::Source => "source ",
             Part::Topic => "topic  ",
+            Part::Schemas => "schemas",
             Part::Cursors => "cursors",
         };
         text.push_str(&format!("{verdict}  {part}  {}\n", finding.name));

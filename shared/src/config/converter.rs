@@ -54,6 +54,13 @@ pub enum Format {
     GlueJsonSchema,
 }
 
+impl Format {
+    /// Whether a registry keeps its schemas.
+    pub fn has_registry(self) -> bool {
+        matches!(self, Format::Avro | Format::JsonSchema | Format::GlueAvro | Format::GlueJsonSchema)
+    }
+}
+
 /// The converter of a connector's keys or values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converter {

@@ -63,7 +63,8 @@ fn not_asked(connector: &Connector, document: &str, error: &ResolveError) -> Vec
     topics(connector).iter().map(note).collect()
 }
 
-fn topics(connector: &Connector) -> Vec<&str> {
+/// The topics that a connector writes to, each once.
+pub(super) fn topics(connector: &Connector) -> Vec<&str> {
     let of = |alias: &String| connector.values.text(&format!("{}{alias}.topic", connector.kind.alias_prefix));
     connector.tables().iter().filter_map(of).collect::<BTreeSet<_>>().into_iter().collect()
 }

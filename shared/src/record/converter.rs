@@ -34,6 +34,11 @@ pub trait Converter: Send + Sync + fmt::Debug {
     /// The format has no place for such data, or whoever keeps its schemas refuses or cannot be reached. Nothing was
     /// produced then.
     async fn encoder(&self, topic: &str, schema: Option<&Arc<Schema>>) -> Result<Arc<dyn Encoder>, Failure>;
+
+    /// Asks whoever keeps the schemas of `topic`, and leaves nothing behind; `None` if nobody does.
+    async fn probe(&self, _topic: &str) -> Option<Result<registry::Kept, Failure>> {
+        None
+    }
 }
 
 /// Writes values of one schema.

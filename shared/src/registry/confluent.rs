@@ -34,7 +34,7 @@ use super::answers::{Answers, Question};
 use super::{Error, Rotation, WITHIN};
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::record::converter::registry::{Candidate, Language, Part, Registered, Registry};
+use crate::record::converter::registry::{Candidate, Kept, Language, Part, Registered, Registry};
 use reply::Reply;
 pub use settings::{Credential, Settings, Strategy};
 use transport::Transport;
@@ -224,6 +224,26 @@ impl Registry for Confluent {
         let (registered, until) = self.ask(candidate, &question.name).await.map_err(|error| error.of("subject", &question.name))?;
         self.answers.put(question, registered.clone(), until);
         Ok(registered)
+    }
+
+    async fn probe(&self, topic: &str, part: Part) -> Result<Kept, Failure> {
+        let strategy = match part {
+            Part::Key => self.settings.key_strategy,
+            Part::Value => self.settings.value_strategy,
+        };
+        // No record, so that a subject that is named after one is not known. Asking for any subject shows who is there.
+        let nobody = Candidate { topic: topic.to_owned(), part, record: None, language: Language::Avro, text: String::new() };
+        let (name, is_known) = strategy.subject(&nobody).map_or_else(|_| (topic.to_owned(), false), |subject| (subject, true));
+        let request = Request { method: Method::GET, path: vec!["subjects", &name, "versions", "latest"], normalize: false, body: None };
+        let is_there = match self.send(&request).await {
+            Ok((address, body)) => match Reply::read(&body) {
+                Ok(_) => true,
+                Err(detail) => return Err(Error::NotARegistry { address, detail }.of("subject", &name)),
+            },
+            Err(Error::Missing { .. }) => false,
+            Err(error) => return Err(error.of("subject", &name)),
+        };
+        Ok(Kept { name, is_there: is_known.then_some(is_there), registers: self.settings.auto_register })
     }
 }
 

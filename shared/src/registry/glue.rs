@@ -25,7 +25,7 @@ use crate::aws::{self, Client};
 use crate::config;
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::record::converter::registry::{Candidate, Language, Registered, Registry};
+use crate::record::converter::registry::{Candidate, Kept, Language, Part, Registered, Registry};
 
 /// The registry that Glue makes itself when it is first needed.
 const DEFAULT_REGISTRY: &str = "default-registry";
@@ -300,6 +300,19 @@ impl Registry for Glue {
         let registered = self.ask(candidate, &question.name).await.map_err(|error| error.of("schema", &question.name))?;
         self.answers.put(question, registered.clone(), None);
         Ok(registered)
+    }
+
+    async fn probe(&self, topic: &str, _part: Part) -> Result<Kept, Failure> {
+        let name = self.settings.schema.clone().unwrap_or_else(|| topic.to_owned());
+        let told = |error: Error| error.of("schema", &name);
+        let client = self.client().await.map_err(told)?;
+        // Any text will do. Glue says the same of a schema, of a version and of a registry that is not there.
+        let schema_id = SchemaId { registry_name: &self.settings.registry, schema_name: &name };
+        let wanted = ByDefinition { schema_id, schema_definition: "\"string\"" };
+        match self.call(client, "GetSchemaByDefinition", &wanted, self.host.monotonic() + WITHIN).await {
+            Err(error) if error.code() != Some(NOT_FOUND) => Err(told(self.refused(error))),
+            _ => Ok(Kept { name: name.clone(), is_there: None, registers: self.settings.auto_register }),
+        }
     }
 }
 

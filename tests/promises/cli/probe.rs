@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tablesweep::cursor::dynamodb::{create_table, local_client};
 use tablesweep_testbed::kafka::{self, Broker};
 use tablesweep_testbed::moto;
+use tablesweep_testbed::schema_registry::{self, PATH};
 use tablesweep_testbed::table_api::{Credentials, Fields};
 use tablesweep_testbed::tds;
 
@@ -242,4 +243,36 @@ fn faults_of_the_documents_come_first_and_nobody_is_asked() {
     let ended = probe(&bed, &[], &["--output", "json"]).expect(2);
     assert_eq!(ended.json()["probe"], Value::Null);
     assert_eq!(bed.api.log().len(), 0);
+}
+
+#[tokio::test]
+async fn a_registry_of_schemas_is_asked_for_what_it_has_and_keeps_nothing_of_it() {
+    let registry = schema_registry::shared().await.expect("the registry starts");
+    let mut bed = Bed::new(20);
+    for (key, value) in [
+        ("snow.table.inc.topic", "probed.schemas"),
+        ("snow.source.schema.mode", "strings"),
+        ("value.converter", "io.confluent.connect.avro.AvroConverter"),
+        ("value.converter.schema.registry.url", &*format!("http://{}{PATH}", registry.address())),
+    ] {
+        bed.set(key, value);
+    }
+    let name = "probed.schemas (value)";
+    for _ in 0..2 {
+        let found = findings(&bed, &[], 0);
+        let (verdict, _, text) = of(&found, "schemas", name);
+        assert!(verdict == "good" && text.contains("no version of probed.schemas-value yet"), "{text}");
+    }
+    bed.set("value.converter.auto.register.schemas", "false");
+    let (verdict, code, text) = owned(of(&findings(&bed, &[], 1), "schemas", name));
+    assert!(verdict == "bad" && code.as_deref() == Some("Registry.SchemaMissing"), "{code:?}: {text}");
+    // Nobody listens there.
+    bed.set("value.converter.schema.registry.url", "http://127.0.0.1:9");
+    let (verdict, code, text) = owned(of(&findings(&bed, &[], 1), "schemas", name));
+    assert!(verdict == "bad" && code.as_deref() == Some("Registry.Unavailable") && text.contains("127.0.0.1:9"), "{code:?}: {text}");
+}
+
+/// A finding that outlives its list.
+fn owned((verdict, code, text): (&str, Option<&str>, &str)) -> (String, Option<String>, String) {
+    (verdict.to_owned(), code.map(str::to_owned), text.to_owned())
 }

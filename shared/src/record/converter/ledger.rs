@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::registry::{Candidate, Registered, Registry};
+use super::registry::{Candidate, Kept, Part, Registered, Registry};
 use crate::failure::{Failure, Retry};
 
 /// Numbers schemas from 1, by topic, part and text.
@@ -51,5 +51,10 @@ impl Registry for Ledger {
         let mut header = vec![0];
         header.extend_from_slice(&u32::try_from(at + 1).expect("few").to_be_bytes());
         Ok(Registered { header: Bytes::from(header), zlib: self.zlib, instead: self.instead.clone() })
+    }
+
+    async fn probe(&self, topic: &str, part: Part) -> Result<Kept, Failure> {
+        let is_there = self.schemas().iter().any(|known| known.topic == topic && known.part == part);
+        Ok(Kept { name: topic.to_owned(), is_there: Some(is_there), registers: true })
     }
 }

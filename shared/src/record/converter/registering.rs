@@ -17,7 +17,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::registry::{Candidate, Language, Part, Registered, Registry};
+use super::registry::{Candidate, Kept, Language, Part, Registered, Registry};
 use super::{Converter, EncodeError, Encoder, PerSchema};
 use crate::failure::{Failure, Retry};
 use crate::record::schema::Schema;
@@ -130,6 +130,10 @@ impl<F: Format> RegistryConverter<F> {
 
 #[async_trait]
 impl<F: Format> Converter for RegistryConverter<F> {
+    async fn probe(&self, topic: &str) -> Option<Result<Kept, Failure>> {
+        Some(self.registry.probe(topic, self.part).await)
+    }
+
     async fn encoder(&self, topic: &str, schema: Option<&Arc<Schema>>) -> Result<Arc<dyn Encoder>, Failure> {
         let refuse = |error: SchemaError| Failure::new(error.code(), Retry::Never, format!("topic {topic}: {error}"));
         let format = match self.format.language() {

@@ -58,6 +58,17 @@ pub struct Registered {
     pub instead: Option<String>,
 }
 
+/// What a registry has for the records of a topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The subject or the schema's name; the topic where the name depends on the record.
+    pub name: String,
+    /// Whether there is a version; `None` where that cannot be told before there is a record.
+    pub is_there: Option<bool>,
+    /// Whether a missing one is registered.
+    pub registers: bool,
+}
+
 /// Keeps schemas.
 #[async_trait]
 pub trait Registry: Send + Sync + fmt::Debug {
@@ -66,4 +77,10 @@ pub trait Registry: Send + Sync + fmt::Debug {
     /// # Errors
     /// The registry cannot be reached or refuses; told with the subject or name and the reason. Nothing was produced then.
     async fn register(&self, candidate: &Candidate) -> Result<Registered, Failure>;
+
+    /// Asks what is there for the records of `topic`, and leaves nothing behind.
+    ///
+    /// # Errors
+    /// The registry cannot be reached, or does not let us ask.
+    async fn probe(&self, topic: &str, part: Part) -> Result<Kept, Failure>;
 }
