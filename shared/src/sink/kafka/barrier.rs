@@ -55,6 +55,10 @@ impl Barrier {
     /// What a closed connection is about. librdkafka reports most of those by a line of its log alone.
     pub(super) fn of_a_closed_connection(reason: &str) -> Option<Self> {
         let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+        // Who says nothing at all is not there, or busy: nothing is known of what it speaks.
+        if says(&["Timed out"]) {
+            return None;
+        }
         // By TLS 1.3 a broker that misses a certificate says so only after the client believes the handshake to be over.
         if says(ALERTS) {
             Some(Self::Certificate)
