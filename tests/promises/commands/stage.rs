@@ -5,9 +5,11 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use tablesweep::cursor::dynamodb::{create_table, local_client};
+use tablesweep_testbed::kafka::Broker;
 use tablesweep_testbed::table_api::{Credentials, Generate, TableApi};
-use tablesweep_testbed::{kafka, moto, program, said, tds};
+use tablesweep_testbed::{moto, program, said, tds};
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
 use super::pages::Page;
 
@@ -15,6 +17,12 @@ use super::pages::Page;
 const INSTANCE: &str = "https://example.service-now.com";
 /// The simulator of the first steps.
 const SIMULATOR: &str = "http://127.0.0.1:8931";
+
+/// The broker of the pages. Their documents have names of topics that other tests use too, so it is not the one that all share.
+async fn broker() -> &'static Broker {
+    static BROKER: OnceCell<Broker> = OnceCell::const_new();
+    BROKER.get_or_init(async || Broker::start().await.expect("Kafka starts")).await
+}
 
 /// A folder in which the commands of a page are run.
 pub struct Stage {
@@ -38,7 +46,7 @@ impl Stage {
             api,
             server: tds::Server::start().expect("the server starts"),
             env: Mutex::default(),
-            bootstrap: kafka::shared().await.expect("Kafka starts").bootstrap(),
+            bootstrap: broker().await.bootstrap(),
             endpoint: moto::shared().await.expect("moto starts").endpoint(),
         };
         match page.name.as_str() {
