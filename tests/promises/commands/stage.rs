@@ -21,7 +21,13 @@ const SIMULATOR: &str = "http://127.0.0.1:8931";
 /// The broker of the pages. Their documents have names of topics that other tests use too, so it is not the one that all share.
 async fn broker() -> &'static Broker {
     static BROKER: OnceCell<Broker> = OnceCell::const_new();
-    BROKER.get_or_init(async || Broker::start().await.expect("Kafka starts")).await
+    let start = async || {
+        let broker = Broker::start().await.expect("Kafka starts");
+        // The topic that README tells its reader to create.
+        broker.create_topic("snow.incident", 3).await.expect("the topic is created");
+        broker
+    };
+    BROKER.get_or_init(start).await
 }
 
 /// A folder in which the commands of a page are run.
