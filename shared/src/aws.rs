@@ -26,7 +26,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::host::Host;
-use crate::http::{POOL_IDLE, describe};
+use crate::http::{POOL_IDLE, describe, with_causes};
 
 mod endpoint;
 mod error;
@@ -214,13 +214,6 @@ fn moment(now_ms: i64) -> SystemTime {
 }
 
 /// An error with its causes, of which the SDK's crates tell the interesting one last.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    with_causes(error.to_string(), error)
 }

@@ -14,7 +14,11 @@ pub(crate) fn describe(error: &reqwest::Error) -> String {
         error if error.is_body() || error.is_decode() => "the connection ended early",
         _ => "the connection failed",
     };
-    let mut text = kind.to_owned();
+    with_causes(kind.to_owned(), error)
+}
+
+/// `text`, and behind it what caused `error`, the last cause last.
+pub(crate) fn with_causes(mut text: String, error: &(dyn StdError + 'static)) -> String {
     let mut cause = error.source();
     while let Some(inner) = cause {
         text.push_str(": ");
