@@ -69,9 +69,9 @@ test: ## every test, against real parts that are fetched and started as needed
 	@# The tests start the programs, and cargo builds only those of the package that a test is in.
 	@cargo build $(BUILD) --bins
 	@# What the programs say in the tests is kept, and searched for the tests' secrets when they are over.
-	@rm -rf target/said
+	@rm -rf "$${CARGO_TARGET_DIR:-target}/said"
 	@cargo test $(BUILD) --no-fail-fast
-	@.ci/said
+	@.ci/said "$${CARGO_TARGET_DIR:-target}/said"
 	@tests/model/mutations.sh ack-before-commit
 
 .PHONY: model
