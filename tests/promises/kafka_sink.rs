@@ -218,12 +218,12 @@ async fn who_may_not_sign_in_or_write_is_denied_with_the_remedy_and_without_the_
     // A probe asks for the right to write, which seeing the topic does not prove, and writes nothing for it.
     let probed = async |sink: &KafkaSink| sink.probe(&[&topic]).await.remove(0).1;
     assert_eq!(probed(&boss).await, Ok(TopicFound::Ready { partitions: 3 }));
-    broker.allow("guest", "DESCRIBE", &topic).await.expect("allowed");
+    broker.grant("guest", &topic, &["Describe"]).await.expect("allowed");
     let guest = sign_in("guest", "gu3st-secret");
     guest.check(&[&topic]).await.expect("the guest sees the topic");
     let failure = probed(&guest).await.expect_err("and may not write");
     assert!(failure.code == "Sink.Denied" && failure.message.contains("Write"), "{failure}");
-    broker.allow("guest", "WRITE", &topic).await.expect("allowed");
+    broker.grant("guest", &topic, &["Write"]).await.expect("allowed");
     assert_eq!(probed(&guest).await, Ok(TopicFound::Ready { partitions: 3 }));
     let failure = probed(&stranger).await.expect_err("who is not let in");
     assert!(failure.code == "Sink.Unauthorized" && failure.message.contains("sasl.password"), "{failure}");

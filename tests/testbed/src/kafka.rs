@@ -215,19 +215,6 @@ impl Broker {
         blocking(move || ready::wait_for_leaders(&client, &name, partitions)).await
     }
 
-    /// Gives `user` the right to `operation` (such as `DESCRIBE`) on a topic of a broker that asks for rights.
-    pub async fn allow(&self, user: &str, operation: &str, topic: &str) -> Result<(), PartError> {
-        let mut java = self.java()?;
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/kafka/Allow.java");
-        java.arg(program).args([&self.bootstrap(), user, operation, topic]);
-        let tool = Process::spawn(PART, java, None).await?;
-        match tokio::time::timeout(START_WITHIN, tool.wait()).await {
-            Ok(Some(status)) if status.success() => Ok(()),
-            Ok(status) => Err(PartError::failed(PART, "giving a right", format!("{status:?}: {}", tool.logs().text()))),
-            Err(_) => Err(PartError::failed(PART, "giving a right", "it takes too long")),
-        }
-    }
-
     /// Every record of a topic, from the beginning to the end at the time of the call, by partition and offset.
     pub async fn read_all(&self, topic: &str) -> Result<Vec<Record>, PartError> {
         read_all(&self.bootstrap(), topic).await
@@ -307,11 +294,9 @@ impl Broker {
     fn java(&self) -> Result<Command, PartError> {
         let folder = parts::fetched(PART, "kafka")?;
         let mut class_path = class_path(&folder).map_err(|error| PartError::not_started(PART, format!("{}: {error}", folder.display())))?;
-        if self.ports.secure.is_some() {
-            // Behind the others: the archive of classes is good for a class path that begins as its own.
-            class_path.push(":");
-            class_path.push(security::jar()?);
-        }
+        // Behind the others: the archive of classes is good for a class path that begins as its own.
+        class_path.push(":");
+        class_path.push(security::jar()?);
         let mut java = Command::new("java");
         java.args(["-Xms64m", "-Xmx400m", "-XX:+UseSerialGC"])
             // The second compiler never earns back its time within a test run.
