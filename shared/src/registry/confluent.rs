@@ -89,6 +89,14 @@ impl Confluent {
         })
     }
 
+    /// How the subjects of keys or values are named.
+    fn strategy(&self, part: Part) -> Strategy {
+        match part {
+            Part::Key => self.settings.key_strategy,
+            Part::Value => self.settings.value_strategy,
+        }
+    }
+
     async fn ask(&self, candidate: &Candidate, subject: &str) -> Result<(Registered, Option<Duration>), Error> {
         let settings = &self.settings;
         let schema = || {
@@ -211,11 +219,7 @@ impl Confluent {
 #[async_trait]
 impl Registry for Confluent {
     async fn register(&self, candidate: &Candidate) -> Result<Registered, Failure> {
-        let strategy = match candidate.part {
-            Part::Key => self.settings.key_strategy,
-            Part::Value => self.settings.value_strategy,
-        };
-        let subject = strategy.subject(candidate).map_err(|error| error.of("topic", &candidate.topic))?;
+        let subject = self.strategy(candidate.part).subject(candidate).map_err(|error| error.of("topic", &candidate.topic))?;
         let question =
             Question { registry: Arc::clone(&self.identity), name: subject, language: candidate.language, text: candidate.text.clone() };
         if let Some(known) = self.answers.get(&question, self.host.monotonic()) {
@@ -227,13 +231,9 @@ impl Registry for Confluent {
     }
 
     async fn probe(&self, topic: &str, part: Part) -> Result<Kept, Failure> {
-        let strategy = match part {
-            Part::Key => self.settings.key_strategy,
-            Part::Value => self.settings.value_strategy,
-        };
         // No record, so that a subject that is named after one is not known. Asking for any subject shows who is there.
         let nobody = Candidate { topic: topic.to_owned(), part, record: None, language: Language::Avro, text: String::new() };
-        let (name, is_known) = strategy.subject(&nobody).map_or_else(|_| (topic.to_owned(), false), |subject| (subject, true));
+        let (name, is_known) = self.strategy(part).subject(&nobody).map_or_else(|_| (topic.to_owned(), false), |subject| (subject, true));
         let request = Request { method: Method::GET, path: vec!["subjects", &name, "versions", "latest"], normalize: false, body: None };
         let is_there = match self.send(&request).await {
             Ok((address, body)) => match Reply::read(&body) {
