@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tablesweep::failure::{Failure, Retry};
 use tablesweep::host::{Host, ManualClock};
 use tablesweep::record::Record;
-use tablesweep::sink::Sink;
+use tablesweep::sink::{Sink, TopicFound};
 use tablesweep::sink::kafka::{KafkaOptions, KafkaSink, NewTopic, OversizePolicy, TopicMaker};
 use tablesweep_testbed::kafka::security::{self, Verdict};
 use tablesweep_testbed::kafka::{self, Broker};
@@ -194,17 +194,31 @@ async fn a_refused_token_is_tried_again_with_other_credentials_if_there_are_some
     assert_eq!(provider.asked.load(Ordering::SeqCst), 2);
 }
 
+fn creating(broker: &Broker, access_key: (&str, &str), partitions: i32) -> KafkaSink {
+    let asked = NewTopic { partitions, replication_factor: 1, config: BTreeMap::new() };
+    sink(broker, &Provider::of([key(access_key)]), Host::system()).creating(TopicMaker::new(move |_| Some(asked.clone())))
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_topic_that_an_identity_of_aws_cannot_create_is_told_with_the_way_out() {
+async fn a_missing_topic_is_created_by_an_identity_of_aws_and_a_probe_only_asks() {
     let broker = kafka::secured().await.expect("Kafka starts");
-    let asked = NewTopic { partitions: 1, replication_factor: 1, config: BTreeMap::new() };
-    let sink = sink(broker, &Provider::of([key(security::ACCESS_KEY)]), Host::system());
-    let sink = sink.creating(TopicMaker::new(move |_| Some(asked.clone())));
-    let failure = sink.check(&["iam-missing"]).await.expect_err("it is not there");
-    assert_eq!((&*failure.code, failure.retry), ("Sink.TopicRefused", Retry::Never), "{failure}");
-    for word in ["iam-missing", "AWS_MSK_IAM", "kafka-topics.sh --create"] {
-        assert!(failure.message.contains(word), "`{word}` is missing in: {failure}");
+    let sink = creating(broker, security::ACCESS_KEY, 2);
+    let probed = async || sink.probe(&["iam-missing"]).await.remove(0).1;
+    for _ in 0..2 {
+        assert_eq!(probed().await, Ok(TopicFound::Creatable { partitions: 2, replication_factor: 1 }));
     }
-    broker.create_topic("iam-missing", 1).await.expect("created by hand");
-    sink.check(&["iam-missing"]).await.expect("it is there");
+    sink.check(&["iam-missing"]).await.expect("created");
+    assert_eq!(probed().await, Ok(TopicFound::Ready { partitions: 2 }));
+    assert_eq!(deliver(&sink, "iam-missing", 7).await.expect("delivered"), 1);
+    assert_eq!(rows(broker, "iam-missing").await, [7]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_of_aws_that_may_not_create_a_topic_is_told_which_right_it_lacks() {
+    let broker = kafka::secured().await.expect("Kafka starts");
+    let (guest, topic) = (security::GUEST_ACCESS_KEY, "iam-forbidden");
+    broker.grant(guest.0, topic, &["Describe", "Write"]).await.expect("granted");
+    let failure = creating(broker, guest, 1).check(&[topic]).await.expect_err("it may not");
+    assert_eq!((&*failure.code, failure.retry), ("Sink.Denied", Retry::Never), "{failure}");
+    assert!(failure.message.contains(topic) && failure.message.contains("the right Create"), "{failure}");
 }

@@ -293,8 +293,7 @@ impl Sink for KafkaSink {
                     let Some(new) = self.topics.of(&topic).filter(|_| !created.contains(&topic)) else {
                         return Err(KafkaError::TopicMissing { topic, brokers }.into());
                     };
-                    let settings = self.connection.settings();
-                    creation::create(&topic, &new, &settings, self.connection.host(), Purpose::Create).await?;
+                    creation::create(&topic, &new, &self.connection, Purpose::Create).await?;
                     created.insert(topic);
                 }
                 settled => return Ok(settled?),

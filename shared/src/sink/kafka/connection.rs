@@ -67,6 +67,11 @@ impl Connection {
         &self.options.host
     }
 
+    /// What makes tokens, of a connection that signs in with an identity of AWS.
+    pub(super) fn signer(&self) -> Option<&Signer> {
+        self.signer.as_deref()
+    }
+
     /// The producer to use now: the last one, unless it has failed for good or slept too long.
     ///
     /// Before there is a new one, the old one must hold no record any more: of two producers nobody could say whose record with

@@ -8,10 +8,9 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic as Wish, TopicReplicati
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext as _};
 use rdkafka::error::RDKafkaErrorCode as Code;
 
+use super::connection::Connection;
 use super::context::Context;
 use super::error::{self, KafkaError};
-use super::settings::Settings;
-use crate::host::Host;
 
 /// How a topic is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,15 +66,15 @@ pub(super) enum Purpose {
 /// A client of its own is opened for this and closed again: a topic is made once in its life.
 ///
 /// # Errors
-/// `Sink.TopicRefused` says what the brokers have against it.
-pub(super) async fn create(topic: &str, new: &NewTopic, settings: &Settings, host: &Host, purpose: Purpose) -> Result<(), KafkaError> {
-    if settings.iam_region.is_some() {
-        // rust-rdkafka 0.39 polls an administrator's client for answers only, and so never hears that a token is wanted.
-        return Err(KafkaError::Uncreatable { topic: topic.to_owned(), brokers: settings.brokers().to_owned() });
-    }
+/// `Sink.TopicRefused` says what the brokers have against it; `Sink.Credentials` if there is no token to sign in with.
+pub(super) async fn create(topic: &str, new: &NewTopic, connection: &Connection, purpose: Purpose) -> Result<(), KafkaError> {
+    let settings = connection.settings();
     let config: ClientConfig = settings.client_config();
-    let context = Context::new(host.clone(), settings.secrets(), None);
+    let context = Context::new(connection.host().clone(), settings.secrets(), None);
     let admin = AdminClient::from_config_and_context(&config, context).map_err(|error| settings.refused(&error))?;
+    if let Some(signer) = connection.signer() {
+        signer.sign_in(admin.inner()).await?;
+    }
     let mut wish = Wish::new(topic, new.partitions, TopicReplication::Fixed(new.replication_factor));
     for (name, value) in &new.config {
         wish = wish.set(name, value);
@@ -96,7 +95,7 @@ pub(super) async fn create(topic: &str, new: &NewTopic, settings: &Settings, hos
             Ok(())
         }
         Ok(Some(Err((_, Code::TopicAlreadyExists)))) => Ok(()),
-        Ok(Some(Err((_, code)))) => Err(error::not_created(topic, new, code, settings)),
-        Err(failed) => Err(error::not_created(topic, new, failed.rdkafka_error_code().unwrap_or(Code::Unknown), settings)),
+        Ok(Some(Err((_, code)))) => Err(error::not_created(topic, new, code, &settings)),
+        Err(failed) => Err(error::not_created(topic, new, failed.rdkafka_error_code().unwrap_or(Code::Unknown), &settings)),
     }
 }

@@ -57,11 +57,6 @@ pub(super) enum KafkaError {
     )]
     Protocol { what: String, brokers: String, protocol: String, said: String },
 
-    #[error(
-        "the topic {topic} does not exist on the brokers at {brokers}, and cannot be created by who signs in with AWS_MSK_IAM: the client library creates topics without asking for a token. Create it by hand (`kafka-topics.sh --create --topic {topic} …`)"
-    )]
-    Uncreatable { topic: String, brokers: String },
-
     #[error("{what}: the brokers at {brokers} refuse it ({reason}){said}. {remedy}")]
     Denied { what: String, brokers: String, reason: String, said: String, remedy: &'static str },
 
@@ -109,7 +104,6 @@ impl From<KafkaError> for Failure {
             KafkaError::Timeout { .. } => ("Sink.Timeout", Retry::NextTick),
             KafkaError::TopicMissing { .. } => ("Sink.TopicMissing", Retry::Never),
             KafkaError::TopicRefused { retry, .. } => ("Sink.TopicRefused", *retry),
-            KafkaError::Uncreatable { .. } => ("Sink.TopicRefused", Retry::Never),
             // With other secrets the next sweep signs in; that is nobody's business.
             KafkaError::Unauthorized { renewed: true, .. } => ("Sink.Unauthorized", Retry::NextTick),
             KafkaError::Unauthorized { renewed: false, .. } => ("Sink.Unauthorized", Retry::Never),

@@ -18,6 +18,7 @@
 //! A token is valid for 15 minutes, but never longer than the credentials that signed it, and librdkafka is told the lesser of
 //! the two. It would otherwise go on using a token that the brokers refuse.
 
+mod grant;
 mod token;
 
 use std::error::Error;
@@ -29,7 +30,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use aws_config::SdkConfig;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
-use rdkafka::client::OAuthToken;
+use rdkafka::client::{Client, ClientContext, OAuthToken};
 use tokio::sync::OnceCell;
 
 use super::error::KafkaError;
@@ -164,6 +165,16 @@ impl Signer {
         };
         self.starved.fetch_or(signed.is_err(), Ordering::AcqRel);
         signed
+    }
+
+    /// Signs in a client that cannot ask for a token and does not live long enough for a second.
+    ///
+    /// # Errors
+    /// `Sink.Credentials`: there is nothing to sign with, or librdkafka does not take what was signed.
+    pub(super) async fn sign_in<C: ClientContext>(&self, client: &Client<C>) -> Result<(), KafkaError> {
+        self.ready().await?;
+        let granted = self.token().and_then(|token| grant::grant(client, token));
+        granted.map_err(|reason| KafkaError::Credentials { reason })
     }
 
     /// Whether the producer was refused a token since this was last asked. It asks again by itself, but later than a page can wait.

@@ -53,7 +53,7 @@ async fn one(sink: &KafkaSink, topic: &str) -> Result<TopicFound, KafkaError> {
         Ok(()) => {}
         Err(KafkaError::TopicMissing { topic, brokers }) => {
             let Some(new) = sink.topics.of(&topic) else { return Err(KafkaError::TopicMissing { topic, brokers }) };
-            creation::create(&topic, &new, &settings, sink.connection.host(), Purpose::Ask).await?;
+            creation::create(&topic, &new, &sink.connection, Purpose::Ask).await?;
             return Ok(TopicFound::Creatable { partitions: new.partitions, replication_factor: new.replication_factor });
         }
         Err(other) => return Err(other),

@@ -35,6 +35,8 @@ pub const GUEST: (&str, &str) = ("guest", "guest-has-no-rights");
 pub const ACCESS_KEY: (&str, &str) = ("AKIDSWEEPEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
 /// Another one.
 pub const OTHER_ACCESS_KEY: (&str, &str) = ("AKIDOTHEREXAMPLE", "je7MtGbClwBF/2Zp9Utk+h3yCo8nvbEXAMPLEKEY");
+/// And one of somebody without any right.
+pub const GUEST_ACCESS_KEY: (&str, &str) = ("AKIDGUESTEXAMPLE", "q8ZkVxUtnGEMI/R3MPNrS+cTyDgjDZEXAMPLEKEY");
 /// Where tokens must be signed for.
 pub const REGION: &str = "us-east-1";
 
@@ -72,7 +74,7 @@ pub(super) fn listeners(ports: &Ports) -> Vec<Listener> {
 pub(super) fn settings() -> BTreeMap<String, String> {
     let module = "org.apache.kafka.common.security";
     let (plain, guest) = (PLAIN, GUEST);
-    let keys = [ACCESS_KEY, OTHER_ACCESS_KEY].map(|(id, secret)| format!("key_{id}=\"{secret}\"")).join(" ");
+    let keys = [ACCESS_KEY, OTHER_ACCESS_KEY, GUEST_ACCESS_KEY].map(|(id, secret)| format!("key_{id}=\"{secret}\"")).join(" ");
     let mut settings: BTreeMap<String, String> = [
         ("ssl.keystore.type", "PEM".to_owned()),
         ("ssl.keystore.certificate.chain", escaped(&pem(SERVER, "CERTIFICATE"))),
