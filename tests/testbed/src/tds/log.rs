@@ -1,5 +1,10 @@
 //! What the server saw.
 
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::login::LoginRequest;
 
 /// A statement, or several in one request.
@@ -65,18 +70,60 @@ pub(super) struct Log {
     pub attempts: Vec<Attempt>,
     pub refusals: Vec<String>,
     pub connections: Connections,
+    /// Of the open connections.
+    sockets: BTreeMap<u64, OwnedFd>,
 }
 
 impl Log {
-    pub fn connected(&mut self) -> u64 {
+    /// Counts a connection, and says which it is.
+    pub fn connected(&mut self, socket: OwnedFd) -> u64 {
         let counts = &mut self.connections;
         counts.open += 1;
         counts.opened += 1;
-        counts.most = counts.most.max(counts.open);
+        self.sockets.insert(counts.opened, socket);
+        // A client that closed one before it opened the next had one at a time, whenever the task of the first hears of it.
+        let held = self.sockets.values().filter(|socket| !has_hung_up(socket)).count();
+        counts.most = counts.most.max(held as u64);
         counts.opened
     }
 
-    pub fn disconnected(&mut self) {
+    pub fn disconnected(&mut self, number: u64) {
         self.connections.open -= 1;
+        self.sockets.remove(&number);
+    }
+}
+
+/// Whether the client will send nothing any more, as the kernel knows it, whatever of it is still to be read. Systems other than Linux
+/// cannot be asked.
+fn has_hung_up(socket: &OwnedFd) -> bool {
+    #[cfg(target_os = "linux")]
+    const ENDED: PollFlags = PollFlags::RDHUP;
+    #[cfg(not(target_os = "linux"))]
+    const ENDED: PollFlags = PollFlags::HUP;
+    let mut asked = [PollFd::new(socket, ENDED)];
+    let answered = poll(&mut asked, Some(&Timespec::default()));
+    answered.is_ok() && asked[0].revents().intersects(ENDED)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::Log;
+
+    #[test]
+    fn a_connection_that_its_client_has_closed_is_not_held_beside_the_next() {
+        let mut log = Log::default();
+        let mut connect = || {
+            let (client, server) = UnixStream::pair().expect("a pair of sockets");
+            log.connected(server.into());
+            (client, log.connections)
+        };
+        let (first, _) = connect();
+        drop(first);
+        let (_second, counts) = connect();
+        assert_eq!((counts.open, counts.most), (2, 1), "nobody has told the server's own count yet");
+        let (_third, counts) = connect();
+        assert_eq!((counts.open, counts.most), (3, 2));
     }
 }

@@ -1,6 +1,7 @@
 //! The listener and what all connections share.
 
 use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::{TcpListener, TcpStream};
@@ -59,7 +60,8 @@ pub(super) async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>, 
             _ = &mut stopped => return Ok(()),
             accepted = listener.accept() => {
                 let (stream, _) = accepted?;
-                connections.spawn(serve_one(stream, Arc::clone(&shared)));
+                let socket = stream.as_fd().try_clone_to_owned()?;
+                connections.spawn(serve_one(stream, socket, Arc::clone(&shared)));
             }
             Some(_) = connections.join_next() => {}
         }
@@ -67,17 +69,17 @@ pub(super) async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>, 
 }
 
 /// Counts the connection for as long as it lives, however it ends.
-struct Counted(Arc<Shared>);
+struct Counted(Arc<Shared>, u64);
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.state().log.disconnected();
+        self.0.state().log.disconnected(self.1);
     }
 }
 
-async fn serve_one(stream: TcpStream, shared: Arc<Shared>) {
-    let number = shared.state().log.connected();
-    let _counted = Counted(Arc::clone(&shared));
+async fn serve_one(stream: TcpStream, socket: OwnedFd, shared: Arc<Shared>) {
+    let number = shared.state().log.connected(socket);
+    let _counted = Counted(Arc::clone(&shared), number);
     // A small answer must not wait for the acknowledgement of the one before; it is no loss if it does.
     stream.set_nodelay(true).ok();
     // A connection that breaks is the client's business; what it asked is in the log.
