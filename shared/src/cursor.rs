@@ -13,6 +13,7 @@
 
 pub mod conformance;
 pub mod dynamodb;
+mod lag;
 pub mod memory;
 mod model;
 mod protocol;

@@ -111,6 +111,11 @@ pub const FOUND_SCHEMA: &str = "found-schema";
 /// The code of the failure of a table whose schema is not its baseline; it comes with [`Retry::Wait`](crate::failure::Retry).
 pub const SCHEMA_CHANGED: &str = "Source.SchemaChanged";
 
+/// A sweep that brought nothing fails if the end of the invocation cut a wait of at least this long for the source. A shorter wait
+/// says nothing of the source, and the next sweep goes on; but a source that takes connections and hangs would else look, tick by
+/// tick, like one that is merely busy.
+pub const UNANSWERED: Duration = Duration::from_secs(10);
+
 /// Where a sweep starts.
 #[derive(Debug, Clone)]
 pub struct Resume {
@@ -206,8 +211,6 @@ pub struct Page {
     pub hidden: u64,
     /// Rows found behind the cursor that were not delivered.
     pub late: u64,
-    /// Seconds between the source's now and what has been delivered up to; `None` where the source cannot tell.
-    pub lag_seconds: Option<i64>,
     /// What holds the page's bytes in the byte budget until it is acknowledged.
     pub admission: Option<Arc<crate::sweep::Admission>>,
 }

@@ -213,7 +213,7 @@ fn of_item(place: &Place, item: &Item, term: LeaseTerm, now_ms: i64) -> TableSta
         phase: Some(item.progress.phase),
         cursor: item.progress.cursor.clone(),
         swept_to: item.progress.swept_to_ms.map(rfc3339),
-        lag_seconds: lag(item, now_ms),
+        lag_seconds: item.lag_seconds(now_ms),
         rows,
         suppressed,
         hidden,
@@ -247,23 +247,6 @@ fn standing(standing: &Standing) -> Stands {
             (Activity::Parked, Some(reason), Some(rfc3339(parked.since_ms)), Some(rfc3339(parked.next_try_ms)))
         }
     }
-}
-
-/// The instance's now less what has been delivered up to. A table that is caught up has seen everything up to
-/// `swept_to`; one that is behind has seen everything up to its cursor.
-fn lag(item: &Item, now_ms: i64) -> Option<i64> {
-    let now_ms = now_ms.saturating_add(item.progress.clock_difference_ms.unwrap_or(0));
-    let at_cursor = || {
-        let stamp = item.progress.cursor.as_ref()?.get("timestamp")?;
-        let civil: jiff::civil::DateTime = stamp.parse().ok()?;
-        jiff::tz::TimeZone::UTC.to_timestamp(civil).ok().map(jiff::Timestamp::as_millisecond)
-    };
-    // A source without a time in its cursor knows only when it was last caught up.
-    let seen_ms = match item.progress.phase {
-        Phase::Stream => item.progress.swept_to_ms.or_else(at_cursor)?,
-        Phase::Backfill => at_cursor().or(item.progress.swept_to_ms)?,
-    };
-    Some(now_ms.saturating_sub(seen_ms).max(0) / 1000)
 }
 
 fn orphan(item: &Item, places: &[&Place]) -> Option<Orphan> {

@@ -87,7 +87,7 @@ pub struct TableReport {
     pub bytes_in: u64,
     /// The committed cursor.
     pub cursor: Option<Position>,
-    /// Seconds behind the source; `None` where that is not known.
+    /// Seconds behind the source, by what is committed; `None` where that is not known.
     pub lag_seconds: Option<i64>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,

@@ -297,9 +297,6 @@ impl<'a> Sweep<'a> {
             Ok(Some(page)) => {
                 self.accepted = true;
                 self.rows_fetched += page.rows.len() as u64;
-                if page.lag_seconds.is_some() {
-                    self.report.lag_seconds = page.lag_seconds;
-                }
                 let step = Step {
                     checkpoint: page.checkpoint.clone(),
                     suppressed: page.suppressed,
@@ -396,6 +393,7 @@ impl<'a> Sweep<'a> {
         }
         if !self.hand.is_fenced() {
             self.release().await;
+            self.report.lag_seconds = self.item.lag_seconds(self.engine.host.now_ms());
         }
         let counted = self.fold.counted();
         self.report.rows = counted.rows;

@@ -85,6 +85,29 @@ async fn a_table_that_new_rows_come_to_lags_by_the_safety_lag_and_not_by_its_las
 }
 
 #[tokio::test]
+async fn a_table_whose_sweeps_deliver_nothing_falls_behind_whatever_they_have_read() {
+    let (laptop, clock) = laptop();
+    let laptop = laptop
+        .with("snow.source.schema.mode", "typed")
+        .with("snow.source.typed.fields", "priority:int32")
+        .with("snow.source.schema.evolution", "backward");
+    assert_eq!(laptop.sweep().await.lag_seconds, Some(SAFETY_LAG));
+    let behind = async |outcome| {
+        pass(&laptop, &clock, 60);
+        let report = laptop.sweep().await;
+        assert_eq!((report.outcome, report.rows), (outcome, 0), "{report:?}");
+        report.lag_seconds.map(|lag| lag - SAFETY_LAG)
+    };
+    // No answer, and then a page that no record can be made of.
+    laptop.api.fault(Fault::status(503, "busy").times(5));
+    assert_eq!(behind(Outcome::Failed).await, Some(60));
+    laptop.api.clear_faults();
+    laptop.api.insert("incident", Fields::from([("priority", "high")])).expect("a row");
+    assert_eq!(behind(Outcome::Parked).await, Some(120));
+    assert_eq!(behind(Outcome::Parked).await, Some(180));
+}
+
+#[tokio::test]
 async fn every_field_of_the_result_is_what_was_counted() {
     let (mut laptop, clock) = laptop();
     let ids: Vec<String> = laptop.expected().into_iter().map(|(_, id, _)| id).collect();

@@ -33,7 +33,6 @@ fn page_of(rows: &[Bytes]) -> Page {
         skipped: 0,
         hidden: 0,
         late: 0,
-        lag_seconds: None,
         admission: None,
     }
 }

@@ -115,7 +115,6 @@ pub(super) struct Delivery<R> {
     pub(super) phase: Phase,
     pub(super) notes: BTreeMap<String, String>,
     pub(super) end: Option<SweepEnd>,
-    pub(super) lag_seconds: i64,
 }
 
 /// The paging of one table.
@@ -381,8 +380,6 @@ impl<R: Clone> Planner<R> {
     }
 
     fn deliver(&mut self, parts: Parts<R>) -> Outcome<R> {
-        let now = self.instance_now.unwrap_or(self.cursor.second);
-        let reached = if parts.end.is_some() { self.swept_to.unwrap_or(self.cursor.second) } else { self.cursor.second };
         if let Some(left) = &mut self.rows_left {
             *left = left.saturating_sub(parts.rows.len() as u64);
         }
@@ -397,7 +394,6 @@ impl<R: Clone> Planner<R> {
             phase: self.phase,
             notes: self.notes(),
             end: parts.end,
-            lag_seconds: now.saturating_sub(reached).max(0),
         }))
     }
 

@@ -315,7 +315,6 @@ impl Session {
             skipped: delivery.skipped,
             hidden: delivery.hidden,
             late: 0,
-            lag_seconds: Some(delivery.lag_seconds),
             admission: Some(Arc::new(admission)),
         }
     }

@@ -67,7 +67,6 @@ pub(super) struct Session {
     notes: BTreeMap<String, String>,
     audit: Option<Audit>,
     phase: Phase,
-    swept_to_ms: Option<i64>,
     /// Rows that may still be delivered.
     remaining: Option<u64>,
     batch_size: u32,
@@ -104,7 +103,6 @@ impl Session {
             place,
             audit,
             phase: from.progress.phase,
-            swept_to_ms: from.progress.swept_to_ms,
             remaining: from.max_rows,
             batch_size: from.page_size,
             good_batches: 0,
@@ -322,7 +320,6 @@ impl Session {
             self.notes.insert(AUDIT.to_owned(), audit.text());
         }
         self.phase = if is_last { Phase::Stream } else { Phase::Backfill };
-        self.swept_to_ms = if is_last { Some(asked_ms) } else { self.swept_to_ms };
         Page {
             checkpoint: Checkpoint {
                 cursor: Some(position::written(self.place.position())),
@@ -341,7 +338,6 @@ impl Session {
             skipped: 0,
             hidden: 0,
             late: late.iter().map(|late| late.rows).sum(),
-            lag_seconds: self.swept_to_ms.map(|seen| asked_ms.saturating_sub(seen).max(0) / 1000),
             admission: admission.into().map(Arc::new),
         }
     }
