@@ -4,6 +4,10 @@
 //! the schema itself. Whether a version agrees with the earlier ones is found out by Glue after it took the version, so an
 //! answer may be `PENDING` and has to be asked for again (AWS Glue Web API Reference, "RegisterSchemaVersion").
 //!
+//! It is asked for again by its text too, and not by its id: a call that names an id alone names no registry and no schema, so
+//! IAM holds it against `*` and a role that is limited to one registry is refused (awslabs/aws-glue-schema-registry#68, #151).
+//! `GetSchemaByDefinition` names both and answers the status as well.
+//!
 //! A record begins with the header of AWS's own serialisers: the byte 3, a byte that is 5 if the data is compressed with
 //! zlib and else 0, and the 16 bytes of the version's id (`awslabs/aws-glue-schema-registry`, `AWSSchemaRegistryConstants`).
 //! Other than those, nothing is written to a version's metadata: it would take one more right, for a note of the topic.
@@ -130,13 +134,6 @@ struct Create<'r> {
     tags: &'r BTreeMap<String, String>,
 }
 
-/// `GetSchemaVersion`.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct ById<'r> {
-    schema_version_id: &'r str,
-}
-
 /// A version, as all of these operations answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -182,11 +179,7 @@ impl Glue {
         let client = self.client().await?;
         let schema_id = SchemaId { registry_name: &self.settings.registry, schema_name: name };
         let wanted = ByDefinition { schema_id, schema_definition: &candidate.text };
-        let found = match self.call(client, "GetSchemaByDefinition", &wanted, end).await {
-            Err(error) if error.code() == Some(NOT_FOUND) => None,
-            found => Some(found.map_err(|error| self.refused(error))?),
-        };
-        let version = match found {
+        let version = match self.find(client, &wanted, end).await? {
             Some(version) => version,
             None if self.settings.auto_register => self.register(client, &wanted, candidate, end).await?,
             None => {
@@ -194,8 +187,16 @@ impl Glue {
                 return Err(Error::Missing { detail, advice: "Register it, or set schemaAutoRegistrationEnabled=true" });
             }
         };
-        let id = self.available(client, version, end).await?;
+        let id = self.available(client, version, &wanted, end).await?;
         Ok(Registered { header: header(&id, self.settings.zlib)?, zlib: self.settings.zlib, instead: None })
+    }
+
+    /// The version with this text, if there is one.
+    async fn find(&self, client: &Client, wanted: &ByDefinition<'_>, end: Duration) -> Result<Option<Version>, Error> {
+        match self.call(client, "GetSchemaByDefinition", wanted, end).await {
+            Err(error) if error.code() == Some(NOT_FOUND) => Ok(None),
+            found => found.map(Some).map_err(|error| self.refused(error)),
+        }
     }
 
     /// Registers a version, of a schema that is made if there is none.
@@ -229,7 +230,7 @@ impl Glue {
     }
 
     /// The id of a version, once Glue has compared it with the earlier ones.
-    async fn available(&self, client: &Client, mut version: Version, end: Duration) -> Result<String, Error> {
+    async fn available(&self, client: &Client, mut version: Version, wanted: &ByDefinition<'_>, end: Duration) -> Result<String, Error> {
         let mut pause = PAUSE;
         loop {
             match version.status.as_str() {
@@ -246,8 +247,8 @@ impl Glue {
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            let asked = ById { schema_version_id: &version.schema_version_id };
-            version = self.call(client, "GetSchemaVersion", &asked, end).await.map_err(|error| self.refused(error))?;
+            // A version that was taken a moment ago and is not found yet is one that is not checked yet.
+            version = self.find(client, wanted, end).await?.unwrap_or(version);
         }
     }
 
@@ -263,7 +264,7 @@ impl Glue {
             Some("AccessDeniedException") => Error::Forbidden {
                 detail,
                 advice: format!(
-                    "The role needs glue:GetSchemaByDefinition and glue:GetSchemaVersion on the registry {registry} and its schemas, and with \
+                    "The role needs glue:GetSchemaByDefinition on the registry {registry} and its schemas, and with \
                      schemaAutoRegistrationEnabled=true glue:RegisterSchemaVersion and glue:CreateSchema"
                 ),
             },
@@ -309,10 +310,8 @@ impl Registry for Glue {
         // Any text will do. Glue says the same of a schema, of a version and of a registry that is not there.
         let schema_id = SchemaId { registry_name: &self.settings.registry, schema_name: &name };
         let wanted = ByDefinition { schema_id, schema_definition: "\"string\"" };
-        match self.call(client, "GetSchemaByDefinition", &wanted, self.host.monotonic() + WITHIN).await {
-            Err(error) if error.code() != Some(NOT_FOUND) => Err(told(self.refused(error))),
-            _ => Ok(Kept { name: name.clone(), is_there: None, registers: self.settings.auto_register }),
-        }
+        self.find(client, &wanted, self.host.monotonic() + WITHIN).await.map_err(told)?;
+        Ok(Kept { name: name.clone(), is_there: None, registers: self.settings.auto_register })
     }
 }
 

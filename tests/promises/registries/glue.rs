@@ -118,6 +118,13 @@ impl Stand {
         self.proxy.on(&format!("AWSGlue.{operation}"), 1.., Action::Answer { status: 400, headers, body });
     }
 
+    /// Has the nth call of an operation from now on answered with a version of this status.
+    fn status(&self, operation: &str, nth: u64, id: &Value, status: &str) {
+        let body = json!({"SchemaVersionId": id, "VersionNumber": 1, "Status": status}).to_string();
+        let headers = vec![("content-type".to_owned(), "application/x-amz-json-1.1".to_owned())];
+        self.proxy.on(&format!("AWSGlue.{operation}"), nth..=nth, Action::Answer { status: 200, headers, body });
+    }
+
     fn assert_complete(&self) {
         let keys = self.bed.keys();
         assert_eq!((keys.len() as u64, keys.iter().collect::<BTreeSet<_>>().len() as u64), (ROWS, ROWS));
@@ -280,21 +287,49 @@ async fn a_version_that_is_being_checked_is_waited_for_and_one_that_failed_is_no
     let maker = Stand::new("checked").await;
     maker.sweep().expect(0);
     let id = maker.version(1).await["SchemaVersionId"].clone();
-    for (status, code, outcome) in [("PENDING", None, "caught_up"), ("FAILURE", Some("Registry.Incompatible"), "parked")] {
-        let stand = Stand::new(&format!("checked-{outcome}")).await;
-        let body = json!({"SchemaVersionId": id, "VersionNumber": 1, "Status": status}).to_string();
-        let headers = vec![("content-type".to_owned(), "application/x-amz-json-1.1".to_owned())];
-        stand.proxy.on("AWSGlue.RegisterSchemaVersion", 1.., Action::Answer { status: 200, headers, body });
-        let table = stand.sweep().expect(i32::from(code.is_some())).table();
-        assert_eq!((&table["outcome"], table["reason"]["code"].as_str()), (&outcome.into(), code), "{table}");
-        match code {
-            // The second answer is moto's own: the version is available.
-            None => {
-                assert_eq!(stand.asked(), ["getschemabydefinition", "registerschemaversion", "getschemaversion"]);
-                assert!(stand.values().iter().all(|(_, found, _)| *found == id));
-            }
-            Some(_) => assert_eq!(stand.values().len(), 0),
+    // What Glue answers to the registration, and to each question about it after that; where nothing is given, moto says
+    // that there is no such version, as Glue may for a moment.
+    for (name, registered, polled, code) in [
+        ("refused", "FAILURE", &[][..], Some("Registry.Incompatible")),
+        ("fails", "PENDING", &["PENDING", "FAILURE"], Some("Registry.Incompatible")),
+        ("passes", "PENDING", &["", "PENDING", "AVAILABLE"], None),
+    ] {
+        let stand = Stand::new(&format!("checked-{name}")).await;
+        stand.status("RegisterSchemaVersion", 1, &id, registered);
+        for (nth, status) in (2..).zip(polled).filter(|(_, status)| !status.is_empty()) {
+            stand.status("GetSchemaByDefinition", nth, &id, status);
         }
+        let table = stand.sweep().expect(i32::from(code.is_some())).table();
+        assert_eq!(table["reason"]["code"].as_str(), code, "{table}");
+        let polls = polled.iter().map(|_| "getschemabydefinition");
+        let expected: Vec<&str> = ["getschemabydefinition", "registerschemaversion"].into_iter().chain(polls).collect();
+        assert_eq!(stand.asked(), expected);
+        if code.is_some() {
+            assert_eq!((&table["outcome"], stand.values().len()), (&"parked".into(), 0), "{table}");
+        } else {
+            stand.assert_complete();
+            assert!(stand.values().iter().all(|(_, found, _)| *found == id));
+        }
+    }
+}
+
+/// A role that may use one registry and its schemas: AWS holds a call that names neither against `*` and refuses it. moto knows no
+/// rights, so what each call names is looked at.
+#[tokio::test]
+async fn every_call_names_registry_and_schema_so_that_a_role_can_be_limited_to_them() {
+    let stand = Stand::new("limited").await;
+    stand.sweep().expect(0);
+    let id = stand.version(1).await["SchemaVersionId"].clone();
+    stand.bed.api.insert("incident", Fields::from([("sys_updated_on", "2026-01-02 00:00:00"), ("u_new", "x")])).expect("a row");
+    stand.status("RegisterSchemaVersion", 1, &id, "PENDING");
+    stand.status("GetSchemaByDefinition", 3, &id, "AVAILABLE");
+    assert_eq!(stand.sweep().expect(0).table()["rows"], 1);
+    let asked = stand.asked();
+    assert_eq!(asked.last().map(String::as_str), Some("getschemabydefinition"), "the version was waited for: {asked:?}");
+    for carried in stand.proxy.carried() {
+        let named =
+            carried.contains(&format!(r#""RegistryName":"{REGISTRY}""#)) && carried.contains(&format!(r#""SchemaName":"{}""#, stand.topic));
+        assert!(named, "{}", String::from_utf8_lossy(&carried.request));
     }
 }
 
