@@ -3,7 +3,7 @@
 mod probe;
 
 use serde::Serialize;
-use tablesweep::config::{Documents, Fault, Faults, NotBuilt};
+use tablesweep::config::{Documents, Fault, Faults};
 use tablesweep::operate::{Activity, StatusReport};
 use tablesweep::probe::{Finding, Verdict};
 
@@ -18,7 +18,6 @@ use crate::output::{self, note};
 struct Checked {
     faults: Vec<Fault>,
     warnings: Vec<Fault>,
-    not_built: Vec<NotBuilt>,
     tables: Vec<CheckedTable>,
     /// What `--probe` found; `None` without it.
     probe: Option<Vec<Finding>>,
@@ -74,13 +73,8 @@ fn refuse(faults: Faults, output: Output) -> Result<Exit, Stop> {
 
 fn tell(documents: &Documents, stored: Option<&StatusReport>, probe: Option<Vec<Finding>>, output: Output) -> Result<Exit, Stop> {
     let exit = if probe.iter().flatten().any(|finding| finding.verdict == Verdict::Bad) { Exit::Bad } else { Exit::Good };
-    let not_built = documents.not_built();
     if !documents.warnings.is_empty() {
         note(&documents.warnings.to_string());
-    }
-    for missing in &not_built {
-        let connector = if missing.connector.is_empty() { "worker.json" } else { &missing.connector };
-        note(&format!("note: {connector}: {}: {} ({}); `sweep` refuses it", missing.key, missing.message, missing.code));
     }
     if let Some(report) = stored {
         notices::tell(report);
@@ -88,7 +82,7 @@ fn tell(documents: &Documents, stored: Option<&StatusReport>, probe: Option<Vec<
     let tables = tables(documents, stored);
     match output {
         Output::Json => {
-            output::json(&Checked { faults: Vec::new(), warnings: documents.warnings.0.clone(), not_built, tables, probe })?;
+            output::json(&Checked { faults: Vec::new(), warnings: documents.warnings.0.clone(), tables, probe })?;
         }
         Output::Text => {
             let (connectors, tables) = (documents.connectors.len(), tables.len());

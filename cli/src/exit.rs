@@ -49,11 +49,7 @@ impl From<Faults> for Stop {
 
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Self {
-        if failure.code == "Config.Invalid" || failure.code == "Config.NotBuilt" {
-            Self::Wrong(failure.to_string())
-        } else {
-            Self::Failed(failure.to_string())
-        }
+        if failure.code == "Config.Invalid" { Self::Wrong(failure.to_string()) } else { Self::Failed(failure.to_string()) }
     }
 }
 

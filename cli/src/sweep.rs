@@ -1,23 +1,20 @@
 //! `tablesweep sweep`: the engine of the functions, once or until every table is final.
 //!
-//! Everything that could refuse the command is asked before a cursor is touched: documents, selection, features that
-//! are not built, the time that is given. What is wrong with one connector only (a secret that cannot be had) becomes
+//! Everything that could refuse the command is asked before a cursor is touched: documents, selection, the time that is given. What is wrong with one connector only (a secret that cannot be had) becomes
 //! the report of its tables, and the others are swept.
 
 mod catch_up;
 mod progress;
 pub mod report;
 
-use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tablesweep::assembly::{Assembly, Refused, Selection, Sinks as _};
-use tablesweep::config::Documents;
+use tablesweep::assembly::{Assembly, Refused, Sinks as _};
 use tablesweep::host::Host;
 use tablesweep::secrets;
-use tablesweep::sweep::{ByteBudget, Engine, Job, Mode, Run, SweepReport, TableReport};
+use tablesweep::sweep::{ByteBudget, Engine, Job, Mode, Run, SweepReport};
 
 use crate::args::{Output, SweepArgs};
 use crate::documents;
@@ -37,7 +34,6 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
     let host = Host::system();
     let documents = documents::load(&arguments.config.config)?;
     let selection = documents::selected(&documents, &arguments.selection)?;
-    refuse_not_built(&documents, &selection)?;
     for warning in &documents.warnings.0 {
         tracing::warn!(file = warning.file, key = warning.key, "{}", warning.message);
     }
@@ -50,7 +46,6 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
     let store = store_spec.open().await?;
     let assembly = Assembly::new(documents, resolver, host.clone());
     let (jobs, refused) = assembly.jobs(&selection, &sinks).await;
-    let refused = settle_refused(&refused)?;
     refuse_too_short(&jobs, arguments.max_seconds)?;
 
     let engine = Engine::new(host.clone(), store, ByteBudget::of_memory(MEMORY));
@@ -69,7 +64,7 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
     };
     drop(shown);
     sinks.close().await;
-    tables.extend(refused);
+    tables.extend(refused.iter().flat_map(Refused::reports));
     let report = SweepReport::together(arguments.mode, tables);
     tell(&report, &arguments)?;
     Ok(match (*stop.borrow(), report.tables.iter().all(|table| table.outcome.is_good())) {
@@ -77,33 +72,6 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
         (false, true) => Exit::Good,
         (false, false) => Exit::Bad,
     })
-}
-
-/// A document that asks for what this version does not have is refused, never swept some other way.
-fn refuse_not_built(documents: &Documents, selection: &Selection) -> Result<(), Stop> {
-    let is_meant = |connector: &str, aliases: &[String]| aliases.iter().any(|alias| selection.includes(connector, alias));
-    let connectors = documents.connectors.iter().filter(|connector| is_meant(&connector.name, connector.tables()));
-    // What is wrong with the worker's document is wrong with each connector, and is told once.
-    let lines: BTreeSet<String> = connectors
-        .flat_map(|connector| connector.not_built())
-        .map(|missing| {
-            let place = if missing.connector.is_empty() { "worker.json" } else { missing.connector.as_str() };
-            format!("{}: {place}: {}: {}", missing.code, missing.key, missing.message)
-        })
-        .collect();
-    if lines.is_empty() {
-        return Ok(());
-    }
-    Err(Stop::wrong(lines.into_iter().collect::<Vec<_>>().join("\n")))
-}
-
-/// Connectors without a table to sweep: features that are not built refuse the command, everything else is told of
-/// their tables.
-fn settle_refused(refused: &[Refused]) -> Result<Vec<TableReport>, Stop> {
-    if let Some(not_built) = refused.iter().find(|refused| refused.failure.code == "Config.NotBuilt") {
-        return Err(Stop::wrong(not_built.failure.to_string()));
-    }
-    Ok(refused.iter().flat_map(Refused::reports).collect())
 }
 
 /// With less time than the reserve nothing could ever be delivered.

@@ -193,11 +193,8 @@ impl Assembly {
                 let rotation = Arc::new(ReadAgain { connector: connector.clone(), resolver: Arc::clone(&self.resolver) });
                 Ok(sqlserver::Connection::new(&connector.name, settings, self.host.clone(), rotation).tables())
             }
-            other => Err(Failure::new(
-                "Config.NotBuilt",
-                Retry::Never,
-                format!("{}: sweeping {other} is not built yet; take the connector out of config/connectors", connector.name),
-            )),
+            // Every kind in SOURCES has its arm above.
+            other => Err(Failure::new("Config.Invalid", Retry::Never, format!("{}: there is no source {other}", connector.name))),
         }
     }
 }

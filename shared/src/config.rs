@@ -13,9 +13,8 @@
 //! 3. [`Connector::resolve`] fills in the placeholders and checks what could only be checked now.
 //! 4. A source reads its own typed struct out of the values, by way of a [`Reader`].
 //!
-//! The module is handed the sources as [`SourceKind`]s and knows none by name. Three outcomes are kept apart on
-//! purpose: a fault refuses the documents, a warning deserves a look, and [`NotBuilt`] is a valid document that this
-//! version cannot sweep. `check` and `plan` accept the last; `sweep` refuses it rather than do something else.
+//! The module is handed the sources as [`SourceKind`]s and knows none by name. A fault refuses the documents, a warning
+//! deserves a look. A key or a value that means something elsewhere and nothing here is a fault: nothing is done in its place.
 
 use std::path::Path;
 
@@ -40,7 +39,7 @@ mod tests;
 
 pub use converter::{Converter, Format, Role, Settings};
 pub use fault::{Fault, Faults, Warnings};
-pub use key::{CursorRules, Fallback, Key, Kind, KnownIdentity, Lookup, NotBuilt, NotYet, Scope, Shape, SourceKind};
+pub use key::{CursorRules, Fallback, Key, Kind, KnownIdentity, Lookup, Scope, Shape, SourceKind};
 pub use placeholder::{Resolver, Unresolved};
 pub use producer::ProducerSettings;
 pub use reference::reference;
@@ -123,11 +122,6 @@ impl Documents {
     pub fn connector(&self, name: &str) -> Option<&Connector> {
         self.connectors.iter().find(|connector| connector.name == name)
     }
-
-    /// Valid uses of what this version does not have, of all connectors.
-    pub fn not_built(&self) -> Vec<NotBuilt> {
-        self.connectors.iter().flat_map(|connector| connector.not_built()).collect()
-    }
 }
 
 impl Worker {
@@ -199,10 +193,5 @@ impl Connector {
     /// How topics are made that do not exist; `None` when they must exist. Both documents must be resolved.
     pub fn topic_creation(&self, worker: &Worker) -> Option<TopicCreation> {
         topics::creation(&self.values, &worker.values)
-    }
-
-    /// Valid uses of what this version does not have: a sweep must refuse the connector, naming them.
-    pub fn not_built(&self) -> Vec<NotBuilt> {
-        check::not_built(self)
     }
 }

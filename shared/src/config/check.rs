@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use super::connect;
 use super::fault::{Fault, Faults};
-use super::key::NotBuilt;
 use super::{Connector, Documents, Env, SourceKind, document};
 
 mod connector;
@@ -75,26 +73,4 @@ fn connector_files(dir: &Path, faults: &mut Faults) -> Vec<String> {
     }
     files.sort();
     files
-}
-
-/// Valid uses of what this version does not have.
-pub(super) fn not_built(connector: &Connector) -> Vec<NotBuilt> {
-    let name = &connector.name;
-    let item = |key: &str, message: String| NotBuilt { code: NotBuilt::CODE, connector: name.clone(), key: key.to_owned(), message };
-    let mut found = Vec::new();
-    if let Some(what) = connector.kind.not_yet {
-        found.push(item(connect::CLASS, format!("{what} is not built yet")));
-    }
-    for (key, entry) in &connector.values.entries {
-        for not_yet in entry.key.not_yet {
-            let concerned = match not_yet.values {
-                None => entry.given,
-                Some(values) => entry.text().is_some_and(|text| values.iter().any(|value| value.eq_ignore_ascii_case(text))),
-            };
-            if concerned {
-                found.push(item(key, format!("{} is not built yet; {}", not_yet.what, entry.key.instead())));
-            }
-        }
-    }
-    found
 }

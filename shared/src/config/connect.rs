@@ -140,8 +140,8 @@ pub(super) static WORKER_KEYS: &[Key] = &[
         .scope(Scope::Worker),
     Key::new(
         "sasl.mechanism",
-        Kind::Choice(&[MSK_IAM, "SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "OAUTHBEARER"]),
-        "How to sign in. AWS_MSK_IAM uses the role that the process runs under. OAUTHBEARER is refused by `sweep`, but as AWS_MSK_IAM.",
+        Kind::Choice(&[MSK_IAM, "SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"]),
+        "How to sign in. AWS_MSK_IAM uses the role that the process runs under.",
     )
     .scope(Scope::Worker),
     Key::new("client.id", Kind::Text, "The name that quotas and the brokers' logs know this client by.").scope(Scope::Worker),

@@ -1,8 +1,8 @@
 //! The definition of a key: everything that is known about it, once.
 //!
-//! Parsing, validation, the suggestion for a misspelt key, the list of what is not built yet and the reference page all
-//! read the same static tables of [`Key`]. A key that is not in a table does not exist; a key that is in a table is
-//! documented. That is why a definition is data and not code, and why a source registers a [`SourceKind`] and no more.
+//! Parsing, validation, the suggestion for a misspelt key and the reference page all read the same static tables of [`Key`]. A key
+//! that is not in a table does not exist; a key that is in a table is documented. That is why a definition is data and not code,
+//! and why a source registers a [`SourceKind`] and no more.
 
 use super::{Env, Faults, Values};
 use crate::cursor::Position;
@@ -20,8 +20,6 @@ pub struct Key {
     pub default: Fallback,
     /// What the key does, for the reference.
     pub doc: &'static str,
-    /// Uses of the key that are accepted by `check` and `plan` and refused by `sweep`.
-    pub not_yet: &'static [NotYet],
     /// Whether the value decides the shape of the document, so that it cannot come from a placeholder.
     pub structural: bool,
     /// Whether the value must stay out of logs, errors and `Debug` although it is no plain password.
@@ -56,33 +54,6 @@ pub enum Fallback {
     Text(&'static str),
     /// What the connector's key of this name says.
     Inherits(&'static str),
-}
-
-/// A use of a key that is valid and not built yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotYet {
-    /// The values concerned; `None` means any given value.
-    pub values: Option<&'static [&'static str]>,
-    /// The feature, as a noun phrase: "the ... is not built yet" must read well.
-    pub what: &'static str,
-}
-
-/// A valid use of a feature that this version does not have: `sweep` refuses to run with it.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct NotBuilt {
-    /// The stable code: [`NotBuilt::CODE`].
-    pub code: &'static str,
-    /// The connector; empty for the worker's document.
-    pub connector: String,
-    /// The key that asks for the feature.
-    pub key: String,
-    /// What is missing, and what to set instead.
-    pub message: String,
-}
-
-impl NotBuilt {
-    /// The stable code of the refusal.
-    pub const CODE: &'static str = "Config.NotBuilt";
 }
 
 /// A type of value that one source needs and the others do not.
@@ -153,8 +124,6 @@ pub struct SourceKind {
     pub keys: &'static [Key],
     /// Checks that need several values; a value that is still a placeholder is absent from them.
     pub check: fn(&Values, Env<'_>, &mut Faults),
-    /// Says what is missing while the whole source is not built.
-    pub not_yet: Option<&'static str>,
     /// The key that says what a row does that is larger than the sink takes: `fail` or `skip`.
     pub oversize_key: &'static str,
     /// The key that says what shape record values have; `schemaless` is the one without a schema.
@@ -214,7 +183,7 @@ impl SourceKind {
 impl Key {
     /// A key of a connector that may be left out.
     pub const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-        Key { name, scope: Scope::Connector, kind, default: Fallback::None, doc, not_yet: &[], structural: false, sensitive: false }
+        Key { name, scope: Scope::Connector, kind, default: Fallback::None, doc, structural: false, sensitive: false }
     }
 
     /// A key below the alias of a table.
@@ -250,13 +219,6 @@ impl Key {
         self
     }
 
-    /// Lists the uses that are not built yet.
-    #[must_use]
-    pub const fn not_yet(mut self, uses: &'static [NotYet]) -> Key {
-        self.not_yet = uses;
-        self
-    }
-
     /// The value decides the document's shape: a placeholder is refused.
     #[must_use]
     pub const fn structural(mut self) -> Key {
@@ -269,14 +231,6 @@ impl Key {
     pub const fn sensitive(mut self) -> Key {
         self.sensitive = true;
         self
-    }
-
-    /// What to do when a use of the key is not built yet.
-    pub(super) fn instead(&self) -> String {
-        match self.default {
-            Fallback::Text(text) if !text.is_empty() => format!("set {text}, or leave the key out"),
-            _ => "leave the key out".to_owned(),
-        }
     }
 
     /// Whether the value must never be shown.

@@ -16,7 +16,7 @@ use super::producers::Producers;
 use super::reports;
 use super::settings::Settings;
 use crate::assembly::{Assembly, Refused, Selection};
-use crate::config::{Connector, Documents, NotBuilt, Resolver};
+use crate::config::{Connector, Documents, Resolver};
 use crate::cursor::{CursorStore, LEASE_SKEW_MS};
 use crate::delivery::ToKafka;
 use crate::failure::{Failure, Retry};
@@ -104,9 +104,6 @@ impl Sweep {
     async fn jobs(&self, ready: &Ready, connector: &Connector, selection: &Selection, deadline: &Deadline) -> (Vec<Job>, Vec<Refused>) {
         let refused =
             |failure| (Vec::new(), vec![Refused { connector: connector.name.clone(), tables: selection.tables.clone(), failure }]);
-        if let Err(failure) = all_built(connector) {
-            return refused(failure);
-        }
         match self.sinks(ready, deadline).await {
             Ok(sinks) => ready.assembly.jobs(selection, &*sinks).await,
             Err(failure) => refused(failure),
@@ -153,16 +150,6 @@ fn owner<'d>(documents: &'d Documents, task: &SweepTask) -> Result<&'d Connector
     documents
         .connector(&task.connector)
         .ok_or_else(|| Failure::new("Event.UnknownTable", Retry::Never, format!("no document has the connector {}", task.connector)))
-}
-
-/// A document that asks for what this version does not have is refused, never swept some other way.
-fn all_built(connector: &Connector) -> Result<(), Failure> {
-    let missing = connector.not_built();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let told: Vec<String> = missing.iter().map(|missing| format!("{}: {}", missing.key, missing.message)).collect();
-    Err(Failure::new(NotBuilt::CODE, Retry::Never, format!("{}: {}", connector.name, told.join("; "))))
 }
 
 /// One line per table. It stands for the engine's own, which does not know the tick.

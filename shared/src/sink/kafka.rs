@@ -157,7 +157,7 @@ impl KafkaSink {
     ///
     /// # Errors
     /// `Config.Invalid` names a setting that librdkafka does not take, that does not nest with the other timeouts, or
-    /// that would break a promise; `Config.NotBuilt` a way to sign in that does not exist yet.
+    /// that would break a promise.
     pub fn new(settings: &BTreeMap<String, String>, options: &KafkaOptions, oversize: OversizePolicy) -> Result<Self, Failure> {
         Ok(Self { connection: Arc::new(Connection::new(settings, options, None)?), oversize, topics: TopicMaker::none() })
     }

@@ -72,6 +72,11 @@ pub(in crate::config) static REFUSED: &[Refused] = &[
         why: "a Java class cannot be loaded here; for Amazon MSK the mechanism AWS_MSK_IAM is enough",
     },
     Refused { name: "sasl.login.", harmless: &[], why: "JAAS is Java's; set the mechanism and its credentials" },
+    Refused {
+        name: "sasl.oauthbearer.",
+        harmless: &[],
+        why: "tokens are made for Amazon MSK only, and the mechanism AWS_MSK_IAM alone is enough for that",
+    },
     Refused { name: "sasl.kerberos.", harmless: &[], why: "Kerberos is not supported" },
     Refused { name: "ssl.truststore.location", harmless: &[], why: "Java trust stores cannot be read; set ssl.ca.location to a PEM file" },
     Refused { name: "ssl.truststore.password", harmless: &[], why: "Java trust stores cannot be read; set ssl.ca.location to a PEM file" },

@@ -58,6 +58,7 @@ fn what_has_no_equivalent_or_breaks_a_promise_is_refused_with_the_reason() {
         ("sasl.jaas.config", "org.apache.kafka.common.security.scram.ScramLoginModule required password=\"hunter2\";", "sasl.username"),
         ("ssl.truststore.location", "/t.jks", "ssl.ca.location"),
         ("partitioner.class", "com.acme.Mine", "`partitioner`"),
+        ("sasl.oauthbearer.method", "oidc", "AWS_MSK_IAM"),
         ("linger.m", "5", "did you mean producer.override.linger.ms?"),
         ("auto.offset.reset", "latest", "no producer setting"),
     ] {
@@ -86,6 +87,8 @@ fn how_to_sign_in_is_whole() {
     assert_eq!(fault(r#"{"security.protocol": "SASL_SSL"}"#).0, "sasl.mechanism");
     assert_eq!(fault(r#"{"sasl.mechanism": "AWS_MSK_IAM"}"#).0, "sasl.mechanism");
     assert_eq!(fault(r#"{"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "AWS_MSK_IAM"}"#).0, "security.protocol");
+    let (key, _, message) = fault(r#"{"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}"#);
+    assert!(key == "sasl.mechanism" && message.contains("AWS_MSK_IAM"), "tokens of another issuer: {key} {message}");
     let scram = r#"{"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u"}"#;
     assert_eq!(fault(scram).0, "sasl.password");
     // A placeholder is there, whatever it will yield.

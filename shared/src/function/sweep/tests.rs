@@ -66,15 +66,14 @@ async fn wrong_documents_fail_every_invocation_with_the_report() {
 }
 
 #[tokio::test]
-async fn what_is_not_built_fails_a_stream_by_its_code_and_is_the_result_of_a_catch_up() {
-    let bearer = json!({"bootstrap.servers": "b:9092", "security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"});
+async fn what_keeps_a_whole_connector_from_being_swept_fails_a_stream_by_its_code_and_is_the_result_of_a_catch_up() {
     for class in ["sqlserver", "servicenow"] {
-        let (sweep, _dir) = sweep(&bearer, class);
-        let failure = sweep.handle(&task("inc", "stream"), deadline()).await.expect_err("not built");
-        assert!(failure.code == "Config.NotBuilt" && failure.message.contains("snow/inc"), "{failure}");
+        let (sweep, _dir) = sweep(&json!({"bootstrap.servers": "${env:BROKERS_THAT_NOBODY_SET}"}), class);
+        let failure = sweep.handle(&task("inc", "stream"), deadline()).await.expect_err("no brokers");
+        assert!(failure.code == "Config.Unresolved" && failure.message.contains("snow/inc"), "{failure}");
         let report = sweep.handle(&task("inc", "catch-up"), deadline()).await.expect("a result");
         let reason = report.tables[0].reason.as_ref().expect("a reason");
-        assert_eq!((report.tables[0].outcome, &*reason.code), (Outcome::Parked, "Config.NotBuilt"));
+        assert_eq!((report.tables[0].outcome, &*reason.code), (Outcome::Parked, "Config.Unresolved"));
     }
 }
 

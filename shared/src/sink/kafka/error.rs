@@ -16,12 +16,6 @@ pub(super) enum KafkaError {
     Setting { key: String, message: String },
 
     #[error(
-        "sasl.mechanism {mechanism} is built for Amazon MSK only, as AWS_MSK_IAM; sign in elsewhere with SCRAM-SHA-512, PLAIN or a \
-         client certificate"
-    )]
-    NotBuilt { mechanism: String },
-
-    #[error(
         "{what} because the brokers at {brokers} (bootstrap.servers) are out of reach{said}. Check the address, the port and its security.protocol, and that the network lets this process through"
     )]
     Unreachable { what: String, brokers: String, said: String },
@@ -99,7 +93,6 @@ impl From<KafkaError> for Failure {
     fn from(error: KafkaError) -> Self {
         let (code, retry) = match &error {
             KafkaError::Setting { .. } => ("Config.Invalid", Retry::Never),
-            KafkaError::NotBuilt { .. } => ("Config.NotBuilt", Retry::Never),
             KafkaError::Unreachable { .. } => ("Sink.Unreachable", Retry::NextTick),
             KafkaError::Timeout { .. } => ("Sink.Timeout", Retry::NextTick),
             KafkaError::TopicMissing { .. } => ("Sink.TopicMissing", Retry::Never),

@@ -249,11 +249,8 @@ fn check_promises(entries: &BTreeMap<String, String>) -> Result<(), KafkaError> 
 
 /// Says how to sign in in librdkafka's words. Gives the region to sign for, if it is with an identity of AWS.
 fn sign_in(entries: &mut BTreeMap<String, String>, own_region: Option<&str>) -> Result<Option<String>, KafkaError> {
-    let mechanism = entries.get("sasl.mechanism").map(|mechanism| mechanism.to_ascii_uppercase());
-    match mechanism.as_deref() {
-        Some("AWS_MSK_IAM") => {}
-        Some("OAUTHBEARER") => return Err(KafkaError::NotBuilt { mechanism: "OAUTHBEARER".to_owned() }),
-        _ => return Ok(None),
+    if !entries.get("sasl.mechanism").is_some_and(|mechanism| mechanism.eq_ignore_ascii_case("AWS_MSK_IAM")) {
+        return Ok(None);
     }
     let protocol = entries.get("security.protocol").map_or("", String::as_str);
     if !protocol.eq_ignore_ascii_case("SASL_SSL") {

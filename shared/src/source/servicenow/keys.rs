@@ -23,7 +23,6 @@ pub static SOURCE: SourceKind = SourceKind {
     alias_prefix: "snow.table.",
     keys: KEYS,
     check,
-    not_yet: None,
     oversize_key: "snow.source.oversize.row.behavior",
     schema_mode_key: "snow.source.schema.mode",
     cursors: super::position::RULES,

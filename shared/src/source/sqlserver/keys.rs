@@ -25,7 +25,6 @@ pub static SOURCE: SourceKind = SourceKind {
     alias_prefix: "mssql.table.",
     keys: KEYS,
     check,
-    not_yet: None,
     oversize_key: "mssql.oversize.row.behavior",
     schema_mode_key: "mssql.schema.mode",
     cursors: super::position::RULES,

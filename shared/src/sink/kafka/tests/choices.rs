@@ -107,15 +107,6 @@ fn missing_brokers_are_refused() {
 }
 
 #[test]
-fn a_way_to_sign_in_that_is_not_built_is_refused_with_its_code() {
-    for key in ["sasl.mechanism", "sasl.mechanisms"] {
-        let failure = build(&[(key, "OAUTHBEARER"), ("security.protocol", "SASL_SSL")], &within(60)).unwrap_err();
-        assert_eq!((&*failure.code, failure.retry), ("Config.NotBuilt", Retry::Never));
-        assert!(failure.message.contains("OAUTHBEARER") && failure.message.contains("AWS_MSK_IAM"), "{failure}");
-    }
-}
-
-#[test]
 fn with_tls_the_systems_authorities_are_looked_for_unless_others_are_named() {
     let probing = build(&[("security.protocol", "SASL_SSL"), ("sasl.mechanism", "SCRAM-SHA-512")], &within(60)).unwrap();
     assert_eq!(value(&probing, "ssl.ca.location"), "probe");
