@@ -3,7 +3,7 @@
 import re
 import unittest
 
-from translated import EVERYTHING, ROOT, Template
+from translated import EVERYTHING, REQUIRED, ROOT, Template
 
 TEXT = (ROOT / "docs/cost.md").read_text()
 
@@ -41,7 +41,7 @@ class Cost(unittest.TestCase):
             "DynamoDB, writes": writes / 1e6 * of["million DynamoDB write units"],
             "DynamoDB, reads": reads / 1e6 * of["million DynamoDB read units"],
             "logs": logged / 1e9 * of["GB of logs"],
-            "metrics of the functions": of["metrics of the functions"] * of["metric and month"],
+            "metrics of the functions": (of["metrics of sweep and fan-out"] + of["codes of reasons seen in a month"]) * of["metric and month"],
             "metrics per table": of["metrics per table"] * of["tables"] * of["metric and month"],
             "nine alarms": 9 * of["alarm and month"],
             "two secrets": 2 * of["secret and month"],
@@ -60,9 +60,31 @@ class Cost(unittest.TestCase):
             "DynamoDB, writes": 1e6 / of["rows per page"] / 1e6 * of["million DynamoDB write units"],
             "through the NAT gateway": 1e6 * of["gzipped bytes per row"] / 1e9 * of["GB through a NAT gateway"],
         }
-        million = {name: round(dollars, 4) for name, dollars in million.items()}
+        # In hundredths of a cent: what the page says must be told from what it would say with other inputs.
+        million = {name: round(dollars * 100, 4) for name, dollars in million.items()}
         million["altogether"] = round(sum(million.values()), 4)
         self.assertEqual(self.rows, million)
+
+    def test_what_is_assumed_of_the_deployment_is_what_the_template_deploys_by_default(self):
+        of, template = self.given, Template(REQUIRED)
+        functions = template.of_type("AWS::Lambda::Function")
+        memory = {name: function["MemorySize"] / 1024 for name, function in functions.items()}
+        self.assertEqual((memory["SweepFunction"], memory["FanOutFunction"]), (of["memory of sweep, GB"], of["memory of fan-out, GB"]))
+        (schedule,) = template.of_type("AWS::Scheduler::Schedule").values()
+        self.assertEqual(schedule["ScheduleExpression"], "rate(1 minute)")
+        self.assertEqual(of["ticks a month"], 30 * 24 * 60)
+
+    def test_what_the_text_says_follows_from_the_inputs(self):
+        of, text = self.given, " ".join(TEXT.split())
+        requests = of["tables"] * of["requests to the source, per table"] * 60
+        busy = of["seconds billed per sweep invocation"] * 1000 / of["CPU of an invocation, ms"]
+        self.assertAlmostEqual(busy, 30, delta=5)
+        for said in (
+            "the processor is used for a thirtieth of it",
+            f"Twenty tables that are looked at once a minute make {requests:,.0f} requests an hour",
+            f"at {of['rows per second of a backfill']:,.0f} rows a second",
+        ):
+            self.assertIn(said, text)
 
 
 if __name__ == "__main__":

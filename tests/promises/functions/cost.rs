@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use tablesweep::telemetry::metrics;
 use tablesweep_testbed::{kafka, moto};
 
 use super::bed::{Bed, Setup};
@@ -52,6 +53,9 @@ async fn an_idle_tick_asks_for_what_the_page_on_cost_counts() {
     let carried = bed.cursors.carried();
     let count = |operation: &str| carried.iter().filter(|request| request.contains(&format!("DynamoDB_20120810.{operation}"))).count();
     let tables = 2.0;
+    // Each metric with its own set of dimensions is paid for by the month, and those by table once for each.
+    assert_eq!((metrics::SWEEP.len() + metrics::PLAN.len()) as f64, of["metrics of sweep and fan-out"]);
+    assert_eq!(metrics::BY_TABLE.len() as f64, of["metrics per table"]);
     assert_eq!(count("UpdateItem") as f64, tables * of["DynamoDB write units, per table"]);
     // Everything else is a consistent read, of a whole unit up to four kilobytes: what is kept of the instance.
     assert_eq!(count("GetItem") + count("Query"), carried.len() - count("UpdateItem"), "{carried:?}");
