@@ -114,3 +114,6 @@ fn abandoned(orphan: &Orphan) -> String {
     };
     format!("{}/{} at {}: {why} ({}, {} rows)", orphan.connector, orphan.table, shown(orphan.cursor.as_ref()), orphan.place, orphan.rows)
 }
+
+#[cfg(test)]
+mod tests;

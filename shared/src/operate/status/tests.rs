@@ -1,6 +1,6 @@
 use super::*;
 use crate::cursor::memory::MemoryStore;
-use crate::cursor::{Acquire, Change, Hold, Identity, Key, Parked, Progress, Write};
+use crate::cursor::{Acquire, Change, Hold, Identity, Key, Parked, Progress, Waiting, Write};
 use crate::operate::place::place;
 
 const NOW: i64 = 1_800_000_000_000;
@@ -107,4 +107,48 @@ async fn a_cursor_without_a_table_is_an_orphan_and_says_why() {
 async fn where_there_is_no_store_every_table_was_never_swept() {
     let report = status(None, "sqlite:x.db", &[place()], NOW).await.expect("an answer");
     assert_eq!((report.tables[0].state, report.tables[0].phase), (Activity::NeverSwept, None));
+}
+
+#[tokio::test]
+async fn each_count_and_each_moment_is_its_own() {
+    let last_rows_ms = NOW - 7_000;
+    let counters = Counters { rows: 1, suppressed: 2, hidden: 3, late: 4, skipped: 5, last_rows: 6, last_rows_ms };
+    let progress = Progress { counters, page_size: Some(7), swept_to_ms: Some(NOW - 8_000), ..Progress::default() };
+    let row = look(&swept(own(), progress, Some(Standing::Active)).await, NOW).await.tables.remove(0);
+    assert_eq!((row.rows, row.suppressed, row.hidden, row.late, row.skipped, row.last_rows), (1, 2, 3, 4, 5, 6));
+    let moments = (row.last_rows_at, row.swept_to, row.started_at, row.page_size);
+    assert_eq!(moments, (Some(rfc3339(last_rows_ms)), Some(rfc3339(NOW - 8_000)), Some(rfc3339(NOW)), Some(7)));
+    let never = look(&swept(own(), Progress::default(), Some(Standing::Active)).await, NOW).await.tables.remove(0);
+    assert_eq!((never.last_rows_at, never.swept_to, never.lag_seconds), (None, None, None));
+}
+
+#[tokio::test]
+async fn a_table_that_waits_for_its_source_is_paused_by_the_sources_code() {
+    let waiting = Waiting { code: "Source.SchemaChanged".into(), message: "c/inc: a column is new".into(), since_ms: NOW - 5_000 };
+    let store = swept(own(), Progress::default(), Some(Standing::Waiting(waiting))).await;
+    let row = look(&store, NOW).await.tables.remove(0);
+    let reason = Reason { code: "Source.SchemaChanged".into(), message: "c/inc: a column is new".into() };
+    assert_eq!((row.state, row.reason), (Activity::Paused, Some(reason)));
+    assert_eq!((row.since, row.next_try), (Some(rfc3339(NOW - 5_000)), None), "nobody has to wait for a next try");
+}
+
+#[tokio::test]
+async fn a_cursor_without_a_time_lags_from_what_was_swept_and_one_ahead_of_the_clock_not_at_all() {
+    let number = Position::new([("sequence", Some("17".to_owned()))]);
+    let behind = Progress { cursor: Some(number), swept_to_ms: Some(NOW - 9_000), ..Progress::default() };
+    let ahead = Progress { cursor: Some(at(NOW + 3_600_000)), ..Progress::default() };
+    for (progress, lag) in [(behind, 9), (ahead, 0)] {
+        let store = swept(own(), progress, Some(Standing::Active)).await;
+        assert_eq!(look(&store, NOW).await.tables[0].lag_seconds, Some(lag));
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_lives_as_long_as_its_process_has_no_end_to_show() {
+    let (store, key) = (MemoryStore::new(), own().key());
+    write(&store, &key, Change::Create(own())).await;
+    let acquire = Acquire { owner: "o".into(), until_ms: i64::MAX, now_ms: NOW, scheduled: None };
+    write(&store, &key, Change::Acquire(acquire)).await;
+    let row = look(&store, NOW).await.tables.remove(0);
+    assert_eq!((row.leased, row.leased_until), (true, None));
 }
