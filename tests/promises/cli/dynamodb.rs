@@ -4,6 +4,7 @@ use std::process::Command;
 
 use tablesweep::cursor::dynamodb::{create_table, local_client};
 use tablesweep_testbed::moto;
+use tablesweep_testbed::proxy::{Action, Proxy};
 
 use super::bed::{Bed, Ended, ended};
 
@@ -56,6 +57,34 @@ async fn not_even_the_most_detailed_log_shows_what_requests_to_aws_are_signed_wi
     for secret in ["key-of-the-traced", "token-of-the-traced"] {
         assert!(!said.stderr.contains(secret) && !said.stdout.contains(secret), "{secret} is shown");
     }
+}
+
+/// What DynamoDB answers to who lacks a right.
+pub fn denied(operation: &str) -> Action {
+    let message = format!("User: arn:aws:iam::1:user/u is not authorized to perform: dynamodb:{operation}");
+    let body = serde_json::json!({"__type": "com.amazon.coral.service#AccessDeniedException", "Message": message});
+    let headers = vec![("content-type".to_owned(), "application/x-amz-json-1.0".to_owned())];
+    Action::Answer { status: 400, headers, body: body.to_string() }
+}
+
+#[tokio::test]
+async fn a_status_is_shown_without_the_right_to_look_through_the_whole_table() {
+    let server = moto::shared().await.expect("moto starts");
+    create_table(&local_client(&server.endpoint()).await, "cursors-of-the-command-line-2").await.expect("the table is created");
+    let proxy = Proxy::http(server.address()).await.expect("the proxy starts");
+    let scans = proxy.on("DynamoDB_20120810.Scan", 1.., denied("Scan"));
+    let bed = Bed::new(10);
+    let run = |arguments: &[&str]| {
+        let mut command = bed.command(arguments);
+        command.args(["--cursors", "dynamodb:cursors-of-the-command-line-2", "--output", "json"]);
+        at(&format!("http://{}", proxy.address()), command)
+    };
+    run(&["sweep", "--sink", "ndjson:rows.ndjson"]).expect(0);
+    let shown = run(&["status"]).expect(0);
+    assert_eq!(shown.table()["rows"], 10);
+    assert_eq!(scans.fired(), 1);
+    let said = "cursors of connectors without a document are not listed";
+    assert!(shown.stderr.contains(said) && shown.stderr.contains("dynamodb:Scan"), "{}", shown.stderr);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tablesweep::cursor::dynamodb::{create_table, local_client};
 use tablesweep_testbed::kafka::{self, Broker};
 use tablesweep_testbed::moto;
+use tablesweep_testbed::proxy::Proxy;
 use tablesweep_testbed::schema_registry::{self, PATH};
 use tablesweep_testbed::table_api::{Credentials, Fields};
 use tablesweep_testbed::tds;
@@ -185,6 +186,23 @@ async fn a_cursor_table_that_is_missing_of_another_region_or_of_another_shape_is
     bed.sweep(&[]).expect(0);
     assert_eq!(of(&findings(&bed, &[], 0), "cursors", "sqlite:tablesweep.db").0, "good");
     assert_eq!(bed.status()["rows"], 5, "a probe changes no cursor");
+}
+
+#[tokio::test]
+async fn each_right_that_a_sweep_needs_to_its_cursor_table_is_asked_for_by_name() {
+    let server = moto::shared().await.expect("moto starts");
+    create_table(&local_client(&server.endpoint()).await, "probed-rights").await.expect("the table is created");
+    let proxy = Proxy::http(server.address()).await.expect("the proxy starts");
+    let (bed, endpoint) = (Bed::new(5), format!("http://{}", proxy.address()));
+    let env = [("AWS_ENDPOINT_URL", &*endpoint), ("TABLESWEEP_CURSORS", "dynamodb:probed-rights")];
+    for operation in ["GetItem", "Query", "UpdateItem", "PutItem", "DeleteItem"] {
+        proxy.on(&format!("DynamoDB_20120810.{operation}"), 1.., super::dynamodb::denied(operation));
+        let (verdict, code, text) = owned(of(&findings(&bed, &env, 1), "cursors", "dynamodb:probed-rights"));
+        assert!(verdict == "bad" && code.as_deref() == Some("Cursor.Denied"), "{code:?}: {text}");
+        assert!(text.contains(&format!("allow dynamodb:{operation} on the table probed-rights")), "{text}");
+        proxy.clear();
+    }
+    assert_eq!(of(&findings(&bed, &env, 0), "cursors", "dynamodb:probed-rights").0, "good");
 }
 
 #[tokio::test]
