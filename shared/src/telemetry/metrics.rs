@@ -171,7 +171,8 @@ fn write(line: &Value) {
 mod tests {
     use super::*;
     use crate::failure::{Failure, Retry};
-    use crate::sweep::Reason;
+    use crate::plan::Task;
+    use crate::sweep::{Mode, Reason};
 
     fn report(outcome: Outcome) -> TableReport {
         TableReport { outcome, rows: 7, lag_seconds: Some(3), ..TableReport::new("snow", "inc") }
@@ -196,6 +197,73 @@ mod tests {
                 assert!(metrics.iter().all(|name| line[name].is_number()), "{line}");
             }
         }
+    }
+
+    #[test]
+    fn each_metric_is_its_own_figure_of_the_sweep() {
+        let mut swept_to_more = TableReport {
+            outcome: Outcome::More,
+            rows: 1,
+            duplicates_suppressed: 2,
+            rows_hidden: 3,
+            rows_late: 4,
+            rows_skipped: 5,
+            values_replaced: 6,
+            requests: 7,
+            bytes_in: 8,
+            lag_seconds: Some(9),
+            duration_ms: 10_000,
+            ..TableReport::new("snow", "inc")
+        };
+        let line = swept("f", false, &swept_to_more, Some("t"), 1_800_000_000_123);
+        let figures = [
+            ("Sweeps", 1),
+            ("Rows", 1),
+            ("DuplicatesSuppressed", 2),
+            ("RowsHidden", 3),
+            ("RowsLate", 4),
+            ("RowsSkipped", 5),
+            ("ValuesReplaced", 6),
+            ("Requests", 7),
+            ("BytesIn", 8),
+            ("LagSeconds", 9),
+            ("DurationMilliseconds", 10_000),
+            ("Parked", 0),
+            ("Paused", 0),
+            ("Failed", 0),
+        ];
+        assert_eq!(figures.map(|(name, _)| name).to_vec(), SWEEP.iter().map(|metric| metric.name).collect::<Vec<_>>());
+        for (name, value) in figures {
+            assert_eq!(line[name], json!(value), "{name}");
+        }
+        for (name, value) in
+            [("function", "f"), ("connector", "snow"), ("table", "inc"), ("tick", "t"), ("outcome", "more"), ("phase", "backfill")]
+        {
+            assert_eq!(line[name], json!(value), "{name}");
+        }
+        assert_eq!(line["_aws"]["Timestamp"], json!(1_800_000_000_123_i64), "in milliseconds");
+        for (outcome, counted) in [
+            (Outcome::CaughtUp, "Sweeps"),
+            (Outcome::More, "Sweeps"),
+            (Outcome::Skipped, "-"),
+            (Outcome::Paused, "Paused"),
+            (Outcome::Parked, "Parked"),
+            (Outcome::Failed, "Failed"),
+        ] {
+            swept_to_more.outcome = outcome;
+            let line = swept("f", false, &swept_to_more, None, 5);
+            for name in ["Sweeps", "Parked", "Paused", "Failed"] {
+                assert_eq!(line[name], json!(u64::from(name == counted)), "{name} of {outcome:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_counts_its_tasks_and_those_that_were_handed_over() {
+        let task = |number| Task { connector: "snow".into(), task: number, tasks: 2, tables: vec!["inc".into()] };
+        let plan = Plan { tick: Some("t".into()), mode: Mode::Stream, tasks: vec![task(0), task(1)], invoked: 1 };
+        let line = planned("f", &plan, 5);
+        assert_eq!((&line["Tasks"], &line["Invoked"], &line["tick"]), (&json!(2), &json!(1), &json!("t")));
     }
 
     #[test]

@@ -1,10 +1,12 @@
+use std::sync::Mutex;
+
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
 use crate::cursor::memory::MemoryStore;
 use crate::host::ManualClock;
-use crate::sweep::Outcome;
+use crate::sweep::{Outcome, Reason};
 use crate::telemetry::metrics::Metrics;
 
 const NOW: i64 = 1_800_000_000_000;
@@ -84,4 +86,83 @@ fn the_timeout_is_read_off_the_deadline_in_whole_seconds() {
     assert_eq!((deadline.timeout, deadline.monotonic), (Duration::from_secs(45), Duration::from_millis(44_988)));
     let past = Deadline::new(&Host::with_clock(clock), 5);
     assert_eq!((past.timeout, past.monotonic), (Duration::ZERO, Duration::ZERO));
+}
+
+/// A place for the lines of a log.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is logged of `table`, line by line.
+fn logged(mode: Mode, table: TableReport) -> Vec<Value> {
+    let task = json!({"connector": "snow", "task": 0, "tasks": 1, "tables": ["inc"], "tick": "t", "mode": mode});
+    let (task, lines) = (SweepTask::read(&task).expect("a task"), Lines::default());
+    let written = lines.clone();
+    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || written.clone()).finish();
+    tracing::subscriber::with_default(subscriber, || log(&SweepReport::together(mode, vec![table]), &task));
+    let written = lines.0.lock().expect("nobody panicked");
+    String::from_utf8_lossy(&written).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn the_line_of_a_table_has_each_count_under_its_name() {
+    let table = TableReport {
+        outcome: Outcome::More,
+        rows: 1,
+        duplicates_suppressed: 2,
+        rows_hidden: 3,
+        rows_late: 4,
+        rows_skipped: 5,
+        values_replaced: 6,
+        requests: 7,
+        bytes_in: 8,
+        lag_seconds: Some(9),
+        duration_ms: 10,
+        ..TableReport::new("snow", "inc")
+    };
+    let lines = logged(Mode::Stream, table);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let figures = [
+        ("rows", 1),
+        ("suppressed", 2),
+        ("hidden", 3),
+        ("late", 4),
+        ("skipped", 5),
+        ("replaced", 6),
+        ("requests", 7),
+        ("bytes_in", 8),
+        ("lag_seconds", 9),
+        ("duration_ms", 10),
+    ];
+    for (name, value) in figures {
+        assert_eq!(lines[0][name], json!(value), "{name}");
+    }
+    for (name, value) in
+        [("connector", "snow"), ("table", "inc"), ("tick", "t"), ("mode", "Stream"), ("outcome", "More"), ("phase", "Backfill")]
+    {
+        assert_eq!(lines[0][name], json!(value), "{name}");
+    }
+}
+
+#[test]
+fn what_went_wrong_in_a_catch_up_is_logged_in_words_since_no_error_says_it() {
+    let parked = || {
+        let reason = Some(Reason { code: "Source.Forbidden".into(), message: "no right to read".into() });
+        TableReport { outcome: Outcome::Parked, reason, ..TableReport::new("snow", "inc") }
+    };
+    let lines = logged(Mode::CatchUp, parked());
+    assert_eq!((lines.len(), &lines[0]["code"]), (2, &json!("Source.Forbidden")), "{lines:?}");
+    let said = ["level", "table", "tick", "code", "message"].map(|name| lines[1][name].clone());
+    assert_eq!(said.to_vec(), ["WARN", "inc", "t", "Source.Forbidden", "no right to read"], "{lines:?}");
+    assert_eq!(logged(Mode::Stream, parked()).len(), 1, "a tick fails, and its error has the words");
 }
