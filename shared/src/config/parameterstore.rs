@@ -9,13 +9,14 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::placeholder::{FetchError, ParameterFetch};
+use super::placeholder::{FetchError, ParameterFetch, TIMEOUT};
 use crate::aws::{Client, Error};
 
 /// How many names one request may have: the service's limit.
 const BATCH: usize = 10;
 /// How long a request with its retries may take: less than the resolver allows, whose words would say less.
 const WITHIN: Duration = Duration::from_secs(8);
+const _: () = assert!(WITHIN.as_millis() < TIMEOUT.as_millis());
 
 /// The current values of parameters.
 ///

@@ -12,6 +12,7 @@ use std::fmt;
 
 mod resolver;
 
+pub(in crate::config) use resolver::TIMEOUT;
 pub use resolver::{FetchError, Lookup, Missing, ParameterFetch, Refreshed, Resolver, SecretFetch, Unresolved};
 
 /// Where the value of a placeholder comes from.

@@ -34,6 +34,8 @@ impl SecretFetch for SecretsManager {
     }
 }
 
+const UNDECRYPTED: &str = "the secret cannot be decrypted; allow kms:Decrypt on its key";
+
 /// What went wrong, with what to do about it. No variant of the SDK's error carries the secret.
 fn told(error: &SdkError<GetSecretValueError>) -> FetchError {
     let permanent = |message: String| FetchError { message, transient: false };
@@ -41,13 +43,19 @@ fn told(error: &SdkError<GetSecretValueError>) -> FetchError {
         Some(GetSecretValueError::ResourceNotFoundException(_)) => {
             permanent("there is no such secret in this account and region, or it has no current version".into())
         }
-        Some(GetSecretValueError::DecryptionFailure(_)) => permanent("the secret cannot be decrypted; allow kms:Decrypt on its key".into()),
+        Some(GetSecretValueError::DecryptionFailure(_)) => permanent(UNDECRYPTED.into()),
         Some(GetSecretValueError::InvalidParameterException(_) | GetSecretValueError::InvalidRequestException(_)) => {
             permanent(format!("the secret cannot be read: {}", DisplayErrorContext(error)))
         }
-        Some(service) if service.meta().code() == Some("AccessDeniedException") => {
-            permanent("access is denied; allow secretsmanager:GetSecretValue on the secret".into())
+        // By the same name: what may be read cannot be decrypted ("Access to KMS is not allowed").
+        Some(service) if is_denied(service) && service.meta().message().is_some_and(|said| said.contains("KMS")) => {
+            permanent(UNDECRYPTED.into())
         }
+        Some(service) if is_denied(service) => permanent("access is denied; allow secretsmanager:GetSecretValue on the secret".into()),
         _ => FetchError { message: format!("the secret cannot be read: {}", DisplayErrorContext(error)), transient: true },
     }
+}
+
+fn is_denied(service: &GetSecretValueError) -> bool {
+    service.meta().code() == Some("AccessDeniedException")
 }

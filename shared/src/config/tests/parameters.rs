@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use aws_config::retry::RetryConfig;
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use super::Dir;
 use crate::aws::tests::{Answer, Endpoint, config};
 use crate::aws::{Client, SSM};
 use crate::config::parameterstore::ParameterStore;
-use crate::config::placeholder::ParameterFetch;
+use crate::config::placeholder::{ParameterFetch, SecretFetch as _};
+use crate::config::secretsmanager::SecretsManager;
 use crate::config::{Connector, Resolver};
 use crate::host::Host;
 
@@ -70,6 +73,57 @@ async fn what_is_refused_for_the_sake_of_one_is_told_of_that_one_with_the_right_
     assert!(told[1].contains("allow kms:Decrypt on its key"), "{told:?}");
     assert!(told[2].contains("its key is disabled"), "{told:?}");
     assert!(!format!("{found:?}").contains(SECRET));
+}
+
+#[tokio::test]
+async fn a_parameter_is_found_by_its_arn_which_is_answered_under_its_name() {
+    let arn = "arn:aws:ssm:eu-west-1:1:parameter/snow/login";
+    let endpoint = Endpoint::answering(move |_| {
+        Answer::Say(200, json!({"Parameters": [{"Name": "/snow/login", "ARN": arn, "Value": SECRET}]}).to_string())
+    })
+    .await;
+    let found = store(&endpoint).fetch(&[arn.to_owned()]).await;
+    assert_eq!(found[0].as_ref().unwrap().expose_secret(), SECRET);
+}
+
+#[tokio::test]
+async fn a_refused_decryption_is_told_as_such_whether_or_not_the_right_is_named() {
+    for said in ["User: u is not authorized to perform: kms:Decrypt on resource: k", "The ciphertext refers to a key that does not exist"] {
+        let endpoint = Endpoint::answering(move |_| refused("AccessDeniedException", said)).await;
+        let found = store(&endpoint).fetch(&["/a".to_owned()]).await;
+        let told = found[0].as_ref().unwrap_err();
+        assert!(told.message.contains("allow kms:Decrypt on its key") && !told.transient, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn what_secrets_manager_refuses_is_told_with_the_right_that_is_missing_and_only_what_may_pass_is_tried_later() {
+    for (kind, message, words, transient) in [
+        (
+            "AccessDeniedException",
+            "User: u is not authorized to perform: secretsmanager:GetSecretValue",
+            "allow secretsmanager:GetSecretValue",
+            false,
+        ),
+        ("AccessDeniedException", "Access to KMS is not allowed", "allow kms:Decrypt on its key", false),
+        ("DecryptionFailure", "the key is disabled", "allow kms:Decrypt on its key", false),
+        (
+            "ResourceNotFoundException",
+            "Secrets Manager can't find the specified secret.",
+            "no such secret in this account and region",
+            false,
+        ),
+        ("InvalidRequestException", "it was marked for deletion", "marked for deletion", false),
+        ("ThrottlingException", "Rate exceeded", "Rate exceeded", true),
+        ("InternalServiceError", "oops", "oops", true),
+    ] {
+        let endpoint = Endpoint::answering(move |_| refused(kind, message)).await;
+        let once = config(&endpoint.address).to_builder().retry_config(RetryConfig::disabled()).build();
+        let told = SecretsManager::new(&once).fetch("snow/login").await.unwrap_err();
+        assert!(told.message.contains(words), "{kind}: {told}");
+        assert_eq!(told.transient, transient, "{kind}: {told}");
+        assert!(!told.message.contains("hunter2"), "{told}");
+    }
 }
 
 #[tokio::test]
