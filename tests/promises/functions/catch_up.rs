@@ -125,6 +125,32 @@ async fn a_tick_that_holds_a_lease_is_waited_for_and_the_rewind_comes_after_it()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rewind_that_finds_the_store_throttled_is_tried_again() {
+    let bed = usual(1).await;
+    bed.sweep("inc", "before", "stream").await;
+    let body = json!({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException", "message": "slow down"});
+    let headers = vec![("content-type".to_owned(), "application/x-amz-json-1.0".to_owned())];
+    let throttle = bed.cursors.on("DynamoDB_20120810.Query", .., Action::Answer { status: 400, headers, body: body.to_string() });
+    let machine = machine();
+    let input = json!({"from": "2026-02-01 00:00:00"});
+    let running = run(&bed, &machine, "throttled", &input, SECOND);
+    let eased = async {
+        until("a rewind that failed", PATIENCE, async || {
+            let failed = bed.lambda.invocations_of("fan-out").iter().any(|one| one.error_type() == Some("Cursor.Busy"));
+            if failed { Ok(()) } else { Err("none failed".to_owned()) }
+        })
+        .await
+        .expect("it is told by its code");
+        bed.cursors.clear();
+    };
+    let (executions, ()) = tokio::join!(running, eased);
+    assert!(throttle.fired() > 0);
+    caught_up(&executions[0], &["snow/inc"]);
+    assert_eq!(bed.extra_records("inc").await, 500, "rewound once");
+    bed.logs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn from_is_applied_once_even_when_its_answer_is_lost_and_when_the_execution_is_taken_over() {
     let bed = usual(1).await;
     bed.sweep("inc", "before", "stream").await;
