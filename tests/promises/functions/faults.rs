@@ -5,6 +5,7 @@ use tablesweep_testbed::kafka::{self, Broker};
 use tablesweep_testbed::proxy::Action;
 
 use super::bed::{Bed, Setup, event, swept, tick};
+use super::metrics::written;
 
 const UPDATE: &str = "DynamoDB_20120810.UpdateItem";
 
@@ -127,6 +128,9 @@ async fn a_failed_invoke_names_its_task_is_not_repeated_and_keeps_no_other_from_
         assert!(message.contains(part), "`{part}` is missing in: {message}");
     }
     assert_eq!((refused.matched(), bed.invokes.carried().len()), (1, 2), "each task is asked for once");
+    let plans = written(&bed, "fan-out");
+    assert_eq!(plans.len(), 1, "a plan that failed is counted like any other: {plans:?}");
+    assert_eq!((&plans[0]["Tasks"], &plans[0]["Invoked"]), (&json!(2), &json!(1)), "{plans:?}");
     assert_eq!(bed.extra_records("inc").await, 0);
     assert!(bed.delivered("chg").await.is_empty());
     bed.invokes.clear();

@@ -16,7 +16,7 @@ fn read(file: &str) -> String {
 }
 
 /// The lines with metrics that a function wrote.
-fn written(bed: &Bed, function: &str) -> Vec<Value> {
+pub fn written(bed: &Bed, function: &str) -> Vec<Value> {
     let lines = bed.lambda.logs(function);
     lines.lines().filter(|line| line.starts_with("{\"_aws\"")).map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }

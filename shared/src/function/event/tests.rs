@@ -48,6 +48,7 @@ fn what_is_unknown_or_wrong_is_refused_naming_the_field() {
         (json!({"from": "2026-01-01", "request_id": "r"}), "`from`"),
         (json!({"from": "2026-02-30 00:00:00", "request_id": "r"}), "`from`"),
         (json!({"from": "1200", "request_id": "r"}), "`from`"),
+        (json!({"from": "2026-1-1 0:00:00", "request_id": "r"}), "`from`"),
         (json!({"from": "2026-01-01 00:00:00"}), "`request_id`"),
         (json!({"request_id": "2026-01-01T00:00:00Z"}), "`request_id`"),
         (json!({"detail-type": "Scheduled Event", "time": "2026-01-01T00:00:00Z", "mode": "stream"}), "`mode`"),

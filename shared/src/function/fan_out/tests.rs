@@ -200,3 +200,30 @@ async fn a_held_lease_rewinds_nothing_and_is_told_by_its_code_unless_waiting_wou
     assert!(failure.code == "Cursor.Forward" && failure.message.contains("snow/chg"), "{failure}");
     assert_eq!(cursors(&fan_out).await, before);
 }
+
+#[tokio::test]
+async fn a_rewind_leaves_tables_alone_that_were_not_selected() {
+    let dir = documents();
+    let (fan_out, nobody) = (fan_out(&dir), Together::of(9, ""));
+    let identities = swept(&fan_out, "2026-03-01 00:00:00", &["inc"]).await;
+    let mut event = from("2026-01-01 00:00:00", "r");
+    event["tables"] = json!(["snow/chg"]);
+    fan_out.handle(&event, "lambda", &nobody).await.expect("rewound, although a sweep holds the other");
+    let store = fan_out.store.get().expect("a store");
+    for identity in identities {
+        let stamp = if identity.alias == "chg" { at("2026-01-01 00:00:00", "") } else { at("2026-03-01 00:00:00", "x") };
+        let item = store.read(&identity.key()).await.expect("read").expect("an item");
+        assert_eq!(item.progress.cursor, Some(stamp), "{}", identity.alias);
+    }
+}
+
+#[tokio::test]
+async fn connectors_and_tables_that_have_none_in_common_are_refused() {
+    let dir = documents();
+    let file = dir.path().join("connectors/snow.json");
+    let other = std::fs::read_to_string(&file).expect("read").replace(r#""name":"snow""#, r#""name":"crm""#);
+    std::fs::write(dir.path().join("connectors/crm.json"), other).expect("written");
+    let event = json!({"connectors": ["crm"], "tables": ["snow/inc"]});
+    let failure = fan_out(&dir).handle(&event, "lambda", &Together::of(9, "")).await.expect_err("nothing is selected");
+    assert!(failure.code == "Event.Invalid" && failure.message.contains("no table in common"), "{failure}");
+}
