@@ -83,6 +83,10 @@ const TIMESTAMP: &str = "org.apache.kafka.connect.data.Timestamp";
 /// The parameter of a decimal that holds its scale.
 const SCALE: &str = "scale";
 
+/// The parameter of a decimal that says how many digits it has at most, where that is known. Connect has none of its own: this is
+/// the one that Confluent's Avro converter reads (`AvroData`) and that Debezium's sources set.
+pub const DECIMAL_PRECISION: &str = "connect.decimal.precision";
+
 impl Schema {
     /// A required value of this type, without a name.
     pub fn of(kind: Type) -> Self {
@@ -102,6 +106,13 @@ impl Schema {
             Logical::Date | Logical::Time | Logical::Timestamp => Vec::new(),
         };
         Self { name: Some(name.to_owned()), version: Some(1), parameters, ..Self::of(kind) }
+    }
+
+    /// A required decimal of which it is known how many digits it has at most, `scale` of them after the point.
+    pub fn decimal(precision: u8, scale: u8) -> Self {
+        let mut schema = Self::logical(Logical::Decimal(scale));
+        schema.parameters.push((DECIMAL_PRECISION.to_owned(), precision.to_string()));
+        schema
     }
 
     /// A required struct of this name.
@@ -179,6 +190,7 @@ mod tests {
             assert_eq!(Schema::logical(logical).as_logical(), Some(logical));
             assert_eq!(Schema::logical(logical).optional().as_logical(), Some(logical));
         }
+        assert_eq!(Schema::decimal(18, 2).as_logical(), Some(Logical::Decimal(2)));
         assert_eq!(Schema::of(Type::Int32).as_logical(), None);
         let renamed = Schema { kind: Type::Int64, ..Schema::logical(Logical::Date) };
         assert_eq!(renamed.as_logical(), None, "a day is no int64");

@@ -49,16 +49,17 @@ async fn the_schema_is_the_tables() {
     assert_eq!(value["schema"]["name"], "tablesweep.sqlserver.dbo.orders.Value");
     let told = |field: &Value| {
         let part = |name: &str| field[name].clone();
-        json!([part("field"), part("type"), part("optional"), part("name")])
+        json!([part("field"), part("type"), part("optional"), part("name"), part("parameters")])
     };
     let fields: Vec<Value> = value["schema"]["fields"].as_array().expect("fields").iter().map(told).collect();
     let logical = |name: &str| format!("org.apache.kafka.connect.data.{name}");
+    let digits = |precision: &str, scale: &str| json!({"scale": scale, "connect.decimal.precision": precision});
     let expected = [
-        json!(["id", "bytes", false, logical("Decimal")]),
-        json!(["at", "int64", false, logical("Timestamp")]),
-        json!(["price", "bytes", true, logical("Decimal")]),
-        json!(["raw", "bytes", true, null]),
-        json!(["any", "string", true, null]),
+        json!(["id", "bytes", false, logical("Decimal"), digits("38", "0")]),
+        json!(["at", "int64", false, logical("Timestamp"), null]),
+        json!(["price", "bytes", true, logical("Decimal"), digits("19", "4")]),
+        json!(["raw", "bytes", true, null, null]),
+        json!(["any", "string", true, null, null]),
     ];
     assert_eq!(fields, expected);
     // Unscaled big-endian bytes in Base64: 7 and 15000.

@@ -169,7 +169,8 @@ impl fmt::Display for BaselineColumn {
 /// Connect's schema of a column's values, which [`super::value`] writes as JSON.
 ///
 /// A `tinyint` has no sign and does not fit 8 signed bits. A `date` is the instant of its midnight, as in JSON, and so a
-/// timestamp and no day. A `sql_variant` is text: the JSON of its value, unless that is text itself.
+/// timestamp and no day. A `sql_variant` is text: the JSON of its value, unless that is text itself. Decimals say how many
+/// digits they have today: a baseline does not hold them to that, so a column that was widened is another schema and no change.
 fn value_schema(kind: Kind, decimal_as_string: bool) -> Schema {
     match kind {
         Kind::TinyInt | Kind::SmallInt => Schema::of(Type::Int16),
@@ -177,7 +178,7 @@ fn value_schema(kind: Kind, decimal_as_string: bool) -> Schema {
         Kind::BigInt => Schema::of(Type::Int64),
         Kind::Bit => Schema::of(Type::Boolean),
         Kind::Decimal { .. } if decimal_as_string => Schema::of(Type::String),
-        Kind::Decimal { scale, .. } => Schema::logical(Logical::Decimal(scale)),
+        Kind::Decimal { precision, scale } => Schema::decimal(precision, scale),
         Kind::Real => Schema::of(Type::Float32),
         Kind::Float => Schema::of(Type::Float64),
         Kind::Time => Schema::logical(Logical::Time),

@@ -123,10 +123,10 @@ fn fields_of_a_record_schema_are_typed_and_optional_as_the_baseline_says() {
     };
     let expected = [
         Schema::of(Type::Int64),
-        Schema::logical(Logical::Decimal(2)),
+        Schema::decimal(18, 2),
         Schema::of(Type::String).optional(),
         Schema::logical(Logical::Timestamp),
-        Schema::logical(Logical::Decimal(4)),
+        Schema::decimal(19, 4),
         Schema::logical(Logical::Time),
         Schema::of(Type::Float32),
         Schema::of(Type::String),
