@@ -1,4 +1,8 @@
-//! A schema that only grows: fields are appended, none is removed or changed, and each step is a version.
+//! A schema that only grows: fields are appended, and each step is a version.
+//!
+//! Some fields are given by a document, with their types, and come first; the others are texts that were met in rows, of which
+//! none is ever removed. A version number means one list of fields: where the document gives other fields than the stored
+//! version has, or in another order, that is the next version as well.
 //!
 //! ```text
 //! a page has unknown fields -> stored schema + what was known here + the new fields -> conditional write
@@ -18,10 +22,12 @@ use serde::{Deserialize, Serialize};
 use super::row::Columns;
 use super::schema::{Field, Schema, Type};
 use super::store::{SchemaPlace, SchemaStore};
+use super::typed::FieldType;
 use crate::failure::{Failure, Retry};
 
-/// The format of what is stored. A higher number was written by a newer program and is refused.
-const FORMAT: u32 = 1;
+/// The format of what is stored. A higher number was written by a newer program and is refused; format 1 did not say which
+/// fields were given.
+const FORMAT: u32 = 2;
 
 /// How often a conditional write is tried. Each refusal means that another writer's fields went in, and those of a topic
 /// are few.
@@ -46,7 +52,7 @@ pub(super) struct Growing {
     place: SchemaPlace,
     /// The schema's name, unless one is stored already.
     name: String,
-    given: Vec<Field>,
+    given: Vec<(String, FieldType)>,
     known: Mutex<Known>,
 }
 
@@ -62,18 +68,23 @@ struct Known {
     version: Option<Arc<Version>>,
 }
 
-/// What is stored. The given fields are not: they are the document's to say.
+/// What is stored: one version, with everything that its number stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
     format: u32,
     name: String,
     version: i32,
+    /// The given fields as documents write them, `name:type`, in their order. Format 1 does not say: `None` is then no field
+    /// where none is given, and otherwise cannot be told from others, so that the next version begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    given: Option<Vec<String>>,
+    /// The fields that were met, in the order in which they were. One that is given as well has the given type and place.
     fields: Vec<String>,
 }
 
 impl Growing {
-    pub(super) fn new(place: SchemaPlace, name: String, given: Vec<Field>) -> Self {
+    pub(super) fn new(place: SchemaPlace, name: String, given: Vec<(String, FieldType)>) -> Self {
         Self { place, name, given, known: Mutex::default() }
     }
 
@@ -81,10 +92,7 @@ impl Growing {
     pub(super) async fn current(&self, store: &dyn SchemaStore) -> Result<Option<Arc<Version>>, Failure> {
         if !self.known().is_read {
             self.read(store).await?;
-            let Known { stored, revision, .. } = self.known();
-            if stored.version > 0 {
-                self.adopt(stored, revision);
-            } else if !self.given.is_empty() {
+            if self.known().stored.version > 0 || !self.given.is_empty() {
                 self.grow(store, &[]).await?;
             }
         }
@@ -110,7 +118,7 @@ impl Growing {
                     schema = next.name,
                     version = next.version,
                     fields = found.join(","),
-                    "the schema has grown"
+                    "the schema has a new version"
                 );
                 return Ok(self.adopt(next, Some(revision)));
             }
@@ -147,9 +155,9 @@ impl Growing {
             Failure::new("Cursor.Format", Retry::Never, format!("the stored schema of topic {topic} in partition {connector} {what}"))
         };
         match serde_json::from_slice::<Versioned>(bytes) {
-            Ok(Versioned { format: FORMAT }) => serde_json::from_slice(bytes).map_err(|error| refuse(format!("is damaged: {error}"))),
+            Ok(Versioned { format: 1..=FORMAT }) => serde_json::from_slice(bytes).map_err(|error| refuse(format!("is damaged: {error}"))),
             Ok(Versioned { format }) => {
-                Err(refuse(format!("has format {format} and this program reads format {FORMAT}; update tablesweep")))
+                Err(refuse(format!("has format {format} and this program reads formats up to {FORMAT}; update tablesweep")))
             }
             Err(error) => Err(refuse(format!("is none of this program's: {error}"))),
         }
@@ -164,21 +172,26 @@ impl Growing {
                 fields.push(name.clone());
             }
         }
-        if stored.version > 0 && fields.len() == stored.fields.len() {
+        let given: Vec<String> = self.given.iter().map(|(name, kind)| format!("{name}:{kind}")).collect();
+        let has_them = stored.given.as_ref().map_or(given.is_empty(), |stored| *stored == given);
+        if stored.version > 0 && has_them && fields.len() == stored.fields.len() {
             return stored.clone();
         }
         let name = [&stored.name, &used.name].into_iter().find(|name| !name.is_empty()).unwrap_or(&self.name);
-        Stored { format: FORMAT, name: name.clone(), version: stored.version.max(used.version) + 1, fields }
+        let version = stored.version.max(used.version) + 1;
+        Stored { format: FORMAT, name: name.clone(), version, given: (!given.is_empty()).then_some(given), fields }
     }
 
     fn is_given(&self, name: &str) -> bool {
-        self.given.iter().any(|given| given.name == name)
+        self.given.iter().any(|(given, _)| given == name)
     }
 
+    /// Makes the version of `stored`, which has the given fields.
     fn adopt(&self, stored: Stored, revision: Option<u64>) -> Arc<Version> {
         let text = Arc::new(Schema::of(Type::String).optional());
         let found = stored.fields.iter().filter(|name| !self.is_given(name));
-        let fields = self.given.iter().cloned().chain(found.map(|name| Field { name: name.clone(), schema: Arc::clone(&text) }));
+        let given = self.given.iter().map(|(name, kind)| Field::new(name.as_str(), kind.schema()));
+        let fields = given.chain(found.map(|name| Field { name: name.clone(), schema: Arc::clone(&text) }));
         let version = Arc::new(Version::of(Schema::structure(&stored.name, fields.collect()).versioned(stored.version)));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Known { is_read: true, used: stored.clone(), stored, revision, version: Some(Arc::clone(&version)) };
@@ -188,7 +201,6 @@ impl Growing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::Logical;
     use super::super::shelf::Shelf;
     use super::*;
 
@@ -245,24 +257,90 @@ mod tests {
         assert_eq!(names(&again), (Some(2), vec!["a", "b", "c"]), "no version means two things");
     }
 
+    fn typed(fields: &[(&str, &str)]) -> Growing {
+        let given = fields.iter().map(|(name, kind)| ((*name).to_owned(), FieldType::parse(kind).expect("a type"))).collect();
+        Growing::new(SchemaPlace { mode: "typed", ..place() }, "n.Value".into(), given)
+    }
+
+    /// A version's number and fields, each with the name of its type.
+    fn shown(version: &Version) -> (Option<i32>, Vec<String>) {
+        let kind = |schema: &Schema| schema.name.as_deref().unwrap_or(schema.kind.name()).to_owned();
+        let field = |field: &Field| format!("{}:{}", field.name, kind(&field.schema));
+        (version.schema.version, version.schema.fields().iter().map(field).collect())
+    }
+
+    async fn current(growing: &Growing, shelf: &Shelf) -> (Option<i32>, Vec<String>) {
+        shown(&growing.current(shelf).await.expect("stored").expect("given fields make a version"))
+    }
+
+    /// Every version that was ever in use, by number: another list under a number that was seen fails.
+    #[derive(Default)]
+    struct Seen(std::collections::BTreeMap<Option<i32>, Vec<String>>);
+
+    impl Seen {
+        fn see(&mut self, (version, fields): (Option<i32>, Vec<String>)) {
+            let known = self.0.entry(version).or_insert_with(|| fields.clone());
+            assert_eq!(*known, fields, "version {version:?} means two lists of fields");
+        }
+    }
+
     #[tokio::test]
-    async fn given_fields_come_first_and_keep_their_type_whatever_is_stored() {
+    async fn given_fields_come_first_with_their_types_and_other_ones_are_the_next_version() {
+        let (shelf, mut seen) = (Shelf::default(), Seen::default());
+        let first = typed(&[("id", "string"), ("number", "string")]);
+        seen.see(current(&first, &shelf).await);
+        seen.see(shown(&first.grow(&shelf, &found(&["priority", "day"])).await.expect("stored")));
+        // A field that was a text gets a type; a type changes; the order; a field goes back to being a text.
+        for (version, given, all) in [
+            (3, &[("id", "string"), ("priority", "int8"), ("number", "string")][..], &["id:string", "priority:int8", "number:string"][..]),
+            (4, &[("id", "string"), ("priority", "int16"), ("number", "string")], &["id:string", "priority:int16", "number:string"]),
+            (5, &[("priority", "int16"), ("id", "string"), ("number", "string")], &["priority:int16", "id:string", "number:string"]),
+            (6, &[("id", "string"), ("number", "string")], &["id:string", "number:string", "priority:string"]),
+        ] {
+            let now = current(&typed(given), &shelf).await;
+            let expected: Vec<String> = all.iter().copied().chain(["day:string"]).map(str::to_owned).collect();
+            assert_eq!(now, (Some(version), expected));
+            seen.see(now);
+            shelf.requests();
+            assert_eq!(current(&typed(given), &shelf).await.0, Some(version), "the same fields are the same version");
+            assert_eq!(shelf.requests(), ["read"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn writers_with_different_given_fields_never_share_a_version_number() {
+        let (shelf, mut seen) = (Shelf::default(), Seen::default());
+        let before = typed(&[("id", "string")]);
+        let after = typed(&[("id", "string"), ("n", "int8")]);
+        seen.see(current(&before, &shelf).await);
+        seen.see(current(&after, &shelf).await);
+        for (writer, field) in [(&before, "x"), (&after, "y"), (&before, "n"), (&after, "x"), (&before, "y")] {
+            seen.see(shown(&writer.grow(&shelf, &found(&[field])).await.expect("stored")));
+            seen.see(current(&typed(&[("id", "string")]), &shelf).await);
+        }
+        let stored: Stored = serde_json::from_slice(&shelf.at(&before.place).expect("stored")).expect("a schema");
+        assert!(found(&["x", "y", "n"]).iter().all(|name| stored.fields.contains(name)), "{stored:?}");
+    }
+
+    #[tokio::test]
+    async fn a_schema_of_the_first_format_goes_on_where_no_field_is_given_and_is_followed_by_the_next_version_where_some_are() {
+        let first_format = br#"{"format":1,"name":"n.Value","version":7,"fields":["a","day"]}"#;
         let shelf = Shelf::default();
-        growing().grow(&shelf, &found(&["a", "day"])).await.expect("stored");
-        let given = vec![Field::new("day", Schema::logical(Logical::Date).optional())];
-        let typed = Growing::new(place(), "n.Value".into(), given.clone());
-        let version = typed.current(&shelf).await.expect("read").expect("stored");
-        assert_eq!(names(&version).1, ["day", "a"]);
-        assert_eq!(version.schema.fields()[0], given[0]);
-        let alone = Growing::new(SchemaPlace { topic: "other".into(), ..place() }, "n.Value".into(), given);
-        let version = alone.current(&shelf).await.expect("stored").expect("given fields make a version");
-        assert_eq!(names(&version), (Some(1), vec!["day"]));
+        let strings = growing();
+        shelf.put(&strings.place, first_format);
+        assert_eq!(names(&strings.current(&shelf).await.expect("read").expect("stored")), (Some(7), vec!["a", "day"]));
+        assert_eq!(shelf.requests(), ["read"], "nothing is written for it");
+        let mapped = typed(&[("day", "date")]);
+        shelf.put(&mapped.place, first_format);
+        let now = current(&mapped, &shelf).await;
+        assert_eq!(now, (Some(8), found(&["day:org.apache.kafka.connect.data.Date", "a:string"])));
+        assert_eq!(current(&typed(&[("day", "date")]), &shelf).await, now);
     }
 
     #[tokio::test]
     async fn a_stored_schema_of_a_newer_program_is_refused() {
         for text in
-            [r#"{"format":2,"name":"n","version":1,"fields":[]}"#, "[]", r#"{"format":1,"name":"n","version":1,"fields":[],"more":0}"#]
+            [r#"{"format":3,"name":"n","version":1,"fields":[]}"#, "[]", r#"{"format":1,"name":"n","version":1,"fields":[],"more":0}"#]
         {
             let shelf = Shelf::default();
             shelf.put(&place(), text.as_bytes());
