@@ -4,8 +4,10 @@
 //! a digit too many or a date that is none is a difference and never the nearest value. An empty text, which is how an
 //! instance writes "no value", is null for every type but `string`.
 
+mod differences;
+
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,13 +18,10 @@ use serde_json::value::RawValue;
 use super::row::{Fields, text_of};
 use super::schema::{Field, Logical, Schema, Type};
 use super::value::Value;
-use crate::failure::{Failure, Retry};
+pub(super) use differences::Differences;
 
 /// The most digits of a decimal, and so its largest scale.
 pub const MAX_SCALE: u8 = 38;
-
-/// The most characters of a value that a message shows.
-const SHOWN: usize = 100;
 
 /// A type that a field may be declared as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +140,24 @@ impl FieldType {
     }
 }
 
+/// As documents write it: what [`FieldType::parse`] reads.
+impl fmt::Display for FieldType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::String => f.write_str("string"),
+            Self::Int(bits) => write!(f, "int{bits}"),
+            Self::Float32 => f.write_str("float32"),
+            Self::Float64 => f.write_str("float64"),
+            Self::Boolean => f.write_str("boolean"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Date => f.write_str("date"),
+            Self::Time => f.write_str("time"),
+            Self::Decimal(scale) => write!(f, "decimal({scale})"),
+        }
+    }
+}
+
 /// A number as JSON or a form would write it: Rust also reads `inf` and `nan`, which are none here.
 fn finite(text: &str) -> Option<&str> {
     text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)).then_some(text)
@@ -203,7 +220,7 @@ fn decimal(text: &str, scale: u8) -> Option<i128> {
     for byte in whole.bytes().chain(kept.bytes()).chain(std::iter::repeat_n(b'0', scale - kept.len())) {
         unscaled = unscaled.checked_mul(10)?.checked_add(i128::from(byte - b'0'))?;
     }
-    Some(sign * unscaled)
+    (unscaled < 10_i128.pow(u32::from(MAX_SCALE))).then_some(sign * unscaled)
 }
 
 /// The raw value of a field: of a pair of raw and display value, and of a reference with its link, the member `value`.
@@ -253,7 +270,7 @@ impl<'a> Fields<'a> for Row<'_, 'a> {
         };
         match kind.read(json) {
             Some(value) => self.values[place] = value,
-            None => self.differences.unfit(name, self.key, json),
+            None => self.differences.unfit(place, name, self.key, json),
         }
     }
 
@@ -261,133 +278,6 @@ impl<'a> Fields<'a> for Row<'_, 'a> {
         if self.mapping.uninvited.as_deref() != Some(name) {
             self.differences.unmapped(name, self.key, json);
         }
-    }
-}
-
-/// The differences between the rows of a page and their types: per field how many, and the first one.
-#[derive(Debug, Default)]
-pub(super) struct Differences {
-    unmapped: BTreeMap<String, Difference>,
-    /// The unmapped fields in the order in which they were met.
-    order: Vec<String>,
-    unfit: BTreeMap<String, Difference>,
-}
-
-#[derive(Debug)]
-struct Difference {
-    count: u64,
-    key: String,
-    value: String,
-}
-
-impl Differences {
-    fn unmapped(&mut self, name: &str, key: &str, json: &str) {
-        if note(&mut self.unmapped, name, key, json) {
-            self.order.push(name.to_owned());
-        }
-    }
-
-    fn unfit(&mut self, name: &str, key: &str, json: &str) {
-        note(&mut self.unfit, name, key, json);
-    }
-
-    /// The fields that have no type.
-    pub(super) fn unmapped_fields(&self) -> &[String] {
-        &self.order
-    }
-
-    /// What a page with these differences means for `table`, which is how messages name it.
-    ///
-    /// # Errors
-    /// `Record.Unmapped` or `Record.Uncoercible`, where the evolution does not allow them.
-    pub(super) fn judge(&self, mapping: &Mapping, table: &str) -> Result<(), Failure> {
-        if let (Evolution::Fail, Some(name)) = (mapping.evolution, self.order.first()) {
-            let Difference { key, value, .. } = &self.unmapped[name];
-            return Err(Failure::new(
-                "Record.Unmapped",
-                Retry::Never,
-                format!(
-                    "{table}: field {name} of row {key} has no type in snow.source.typed.fields; its value is {value}. Give it a type, leave \
-                     it out with the table's `fields`, or set snow.source.schema.evolution to backward or permissive{}",
-                    others(&self.order[1..])
-                ),
-            ));
-        }
-        if let (Evolution::Fail | Evolution::Backward, Some((name, Difference { key, value, .. }))) =
-            (mapping.evolution, self.unfit.iter().next())
-        {
-            let declared = mapping.fields.iter().find(|(field, _)| field == name).map(|(_, kind)| kind.schema());
-            return Err(Failure::new(
-                "Record.Uncoercible",
-                Retry::Never,
-                format!(
-                    "{table}: field {name} of row {key} is no {}; its value is {value}. Correct the row or the type in \
-                     snow.source.typed.fields, or set snow.source.schema.evolution to permissive, which sends null",
-                    declared.map_or_else(String::new, |schema| shown_type(&schema))
-                ),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Logs what a permissive mapping left out. Values are lost with it, so each page says so once per field; a field
-    /// without a type is always left out, and is told by `first`, the first time.
-    pub(super) fn log(&self, table: &str, mut first: impl FnMut(&str) -> bool) {
-        for (field, Difference { count, key, value }) in &self.unfit {
-            tracing::warn!(
-                code = "Record.Uncoercible",
-                table,
-                field,
-                row = key,
-                value,
-                count,
-                "values do not fit their type and are sent as null"
-            );
-        }
-        for (field, Difference { key, value, .. }) in &self.unmapped {
-            if first(field) {
-                tracing::warn!(
-                    code = "Record.Unmapped",
-                    table,
-                    field,
-                    row = key,
-                    value,
-                    "the field has no type and is left out from here on"
-                );
-            }
-        }
-    }
-}
-
-/// Counts a difference; whether it is the first of its field.
-fn note(differences: &mut BTreeMap<String, Difference>, name: &str, key: &str, json: &str) -> bool {
-    if let Some(known) = differences.get_mut(name) {
-        known.count += 1;
-        return false;
-    }
-    let mut value: String = json.chars().take(SHOWN).collect();
-    if value.len() < json.len() {
-        value.push('…');
-    }
-    differences.insert(name.to_owned(), Difference { count: 1, key: key.to_owned(), value });
-    true
-}
-
-fn others(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!(". Also without a type: {}", names.join(", ")) }
-}
-
-fn shown_type(schema: &Schema) -> String {
-    match schema.as_logical() {
-        Some(Logical::Decimal(scale)) => format!("decimal({scale})"),
-        Some(Logical::Date) => "date".to_owned(),
-        Some(Logical::Time) => "time".to_owned(),
-        Some(Logical::Timestamp) => "timestamp".to_owned(),
-        None => match schema.kind {
-            Type::Float32 => "float32".to_owned(),
-            Type::Float64 => "float64".to_owned(),
-            ref kind => kind.name().to_owned(),
-        },
     }
 }
 

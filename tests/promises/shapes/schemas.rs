@@ -131,33 +131,60 @@ async fn a_changed_query_and_a_new_process_go_on_with_the_fields_that_are_there(
     assert_eq!((&found[0].value["u_two"], &found[1].value["u_two"]), (&"x".into(), &Value::Null), "no field is removed");
 }
 
-#[tokio::test]
-async fn a_row_that_does_not_fit_stops_its_table_before_any_record_of_the_page_and_goes_on_when_it_is_mended() {
-    let stand = Stand::new().await;
-    stand.api.create("u_a", &[ColumnSpec::new("u_one", Kind::Text)]).expect("a table");
-    let fits: Fields = [("u_one", "7"), ("sys_updated_on", "2026-01-01 00:00:01")].into();
-    let unfit: Fields = [("u_one", "seven"), ("sys_updated_on", "2026-01-01 00:00:02")].into();
+/// A table with a row that fits and one that does not, and the keys that read it as types.
+async fn misfits(stand: &Stand, topic: &str) -> (Vec<String>, Value) {
+    stand.api.create("u_a", &["u_one", "u_two", "u_three"].map(|name| ColumnSpec::new(name, Kind::Text))).expect("a table");
+    let fits: Fields = [("u_one", "7"), ("u_two", ""), ("sys_updated_on", "2026-01-01 00:00:01")].into();
+    let unfit: Fields = [("u_one", "seven"), ("u_two", "soon"), ("u_three", "x"), ("sys_updated_on", "2026-01-01 00:00:02")].into();
     let ids = stand.api.load("u_a", vec![fits, unfit]).expect("rows");
-    stand.broker.create_topic("shapes-unfit", 1).await.expect("a topic");
-    stand.connector(&json!({
+    stand.broker.create_topic(topic, 1).await.expect("a topic");
+    let keys = json!({
         "snow.tables": "a",
         "snow.table.a.name": "u_a",
-        "snow.table.a.topic": "shapes-unfit",
+        "snow.table.a.topic": topic,
         "snow.table.a.start.timestamp": "2026-01-01 00:00:00",
-        "snow.table.a.fields": "sys_id,sys_updated_on,u_one",
+        "snow.table.a.fields": "sys_id,sys_updated_on,u_one,u_two,u_three",
         "snow.source.schema.mode": "typed",
-        "snow.source.typed.fields": "sys_id:string,sys_updated_on:timestamp,u_one:int16",
+        "snow.source.typed.fields": "sys_id:string,sys_updated_on:timestamp,u_one:int16,u_two:date",
         "value.converter": "json",
-    }));
+    });
+    (ids, keys)
+}
+
+#[tokio::test]
+async fn rows_that_do_not_fit_stop_their_table_before_any_record_of_the_page_and_one_round_of_mending_is_enough() {
+    let stand = Stand::new().await;
+    let (ids, mut keys) = misfits(&stand, "shapes-unfit").await;
+    stand.connector(&keys);
     let table = stand.sweep("unfit", 1)[0].clone();
-    assert_eq!((&table["outcome"], &table["reason"]["code"]), (&"parked".into(), &"Record.Uncoercible".into()));
+    assert_eq!((&table["outcome"], &table["reason"]["code"]), (&"parked".into(), &"Record.Unmapped".into()));
     let message = table["reason"]["message"].as_str().expect("words");
-    for part in ["snow/a", "u_one", &ids[1], "\"seven\"", "int16"] {
-        assert!(message.contains(part), "{part} in {message}");
-    }
+    let told = format!(
+        "snow/a: field u_three has no type (row {}: \"\", and 1 more row); field u_one is no int16 (row {row}: \"seven\"); \
+         field u_two is no date (row {row}: \"soon\"). ",
+        ids[0],
+        row = ids[1],
+    );
+    assert!(message.starts_with(&told), "{message}");
     assert!(stand.values("shapes-unfit").await.is_empty());
-    stand.api.update("u_a", &ids[1], [("u_one", "8"), ("sys_updated_on", "2026-01-01 00:00:03")].into()).expect("mended");
+    keys["snow.source.typed.fields"] = "sys_id:string,sys_updated_on:timestamp,u_one:int16,u_two:date,u_three:string".into();
+    stand.connector(&keys);
+    let mended: Fields = [("u_one", "8"), ("u_two", "2026-01-02"), ("sys_updated_on", "2026-01-01 00:00:03")].into();
+    stand.api.update("u_a", &ids[1], mended).expect("mended");
     assert_eq!(stand.sweep("unfit", 0)[0]["rows"], 2);
     let found = connect::read(JsonSettings::default(), &stand.values("shapes-unfit").await).expect("Connect reads them");
     assert_eq!((&found[0].value["u_one"], &found[1].value["u_one"]), (&"Short 7".into(), &"Short 8".into()));
+}
+
+#[tokio::test]
+async fn values_that_permissive_sends_as_null_are_counted_in_the_result() {
+    let stand = Stand::new().await;
+    let (_, mut keys) = misfits(&stand, "shapes-permissive").await;
+    keys["snow.source.schema.evolution"] = "permissive".into();
+    stand.connector(&keys);
+    let table = stand.sweep("permissive", 0)[0].clone();
+    assert_eq!((&table["rows"], &table["values_replaced"]), (&2.into(), &2.into()), "{table}");
+    let found = connect::read(JsonSettings::default(), &stand.values("shapes-permissive").await).expect("Connect reads them");
+    assert_eq!((&found[0].value["u_one"], &found[0].value["u_two"]), (&"Short 7".into(), &Value::Null));
+    assert_eq!((&found[1].value["u_one"], &found[1].value["u_two"]), (&Value::Null, &Value::Null));
 }

@@ -70,6 +70,8 @@ fn what_does_not_fit_its_type_exactly_is_no_value_of_it() {
         ("date", &["\"2026-02-30\"", "\"2026-01-01 00:00:00\"", "\"01/02/2026\""]),
         ("time", &["\"24:00:00\"", "\"1970-01-02 03:04:05\"", "\"8:00\"", "\"2026-01-01\""]),
         ("decimal(2)", &["\"1.001\"", "\"1e3\"", "\"1,5\"", "\".\"", "\"-\"", "\"999999999999999999999999999999999999999\""]),
+        ("decimal(0)", &["\"100000000000000000000000000000000000000\"", "\"-100000000000000000000000000000000000000\""]),
+        ("decimal(38)", &["\"1\""]),
     ] {
         for json in unfit {
             assert_eq!(read(kind, json), None, "{kind} {json}");
@@ -94,5 +96,14 @@ fn a_scale_is_at_most_the_digits_of_a_decimal() {
     assert_eq!(FieldType::parse("decimal(38)"), Some(FieldType::Decimal(38)));
     for unknown in ["decimal(39)", "decimal()", "decimal", "decimal(-1)", "int128", "String", ""] {
         assert_eq!(FieldType::parse(unknown), None, "{unknown}");
+    }
+}
+
+#[test]
+fn a_type_is_shown_as_documents_write_it() {
+    for name in
+        ["string", "int8", "int16", "int32", "int64", "float32", "float64", "boolean", "bytes", "timestamp", "date", "time", "decimal(7)"]
+    {
+        assert_eq!(FieldType::parse(name).map(|kind| kind.to_string()).as_deref(), Some(name));
     }
 }
