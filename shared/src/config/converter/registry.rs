@@ -14,6 +14,11 @@ pub(super) fn check_confluent(role: Role, name: &str, values: &Values, faults: &
     }
     let addresses = values.text(&url).and_then(|text| settings::addresses(text).ok()).unwrap_or_default();
     let carried = addresses.iter().any(|url| !url.username().is_empty() || url.password().is_some());
+    if carried {
+        let advice =
+            "carries credentials that are written in the document; a placeholder such as ${secretsmanager:name:key} keeps them out";
+        faults.warn(values.fault(&url, advice));
+    }
     let user_infos: Vec<String> =
         ["basic.auth.user.info", "schema.registry.basic.auth.user.info"].map(key).into_iter().filter(|key| values.is_set(key)).collect();
     let source = key("basic.auth.credentials.source");

@@ -3,6 +3,7 @@
 use super::Dir;
 use crate::config::converter::settings;
 use crate::config::{Documents, Fallback, Format};
+use crate::registry::confluent;
 
 const STRINGS: (&str, &str) = ("snow.source.schema.mode", "strings");
 const AVRO: [(&str, &str); 3] = [STRINGS, ("value.converter", "avro"), ("value.converter.schema.registry.url", "https://registry")];
@@ -143,6 +144,21 @@ fn what_must_stand_together_is_asked_for() {
 }
 
 #[test]
+fn credentials_in_an_address_are_warned_about_as_any_password_in_a_document_is() {
+    const URL: &str = "value.converter.schema.registry.url";
+    let warned = |url| {
+        let warnings = loaded(&with(&AVRO, &[(URL, url)])).warnings;
+        warnings.0.iter().any(|warning| warning.key.as_deref() == Some(URL) && warning.message.contains("written in the document"))
+    };
+    for url in ["https://me:hunter2@registry", "https://token@registry", "https://one, https://me:hunter2@two"] {
+        assert!(warned(url), "{url}");
+    }
+    for url in ["https://registry", "https://me:${env:PASSWORD}@registry", "${env:URL}"] {
+        assert!(!warned(url), "{url}");
+    }
+}
+
+#[test]
 fn credentials_of_a_registry_are_shown_nowhere() {
     let settings = [
         ("value.converter.schema.registry.url", "http://me:hunter2@registry"),
@@ -155,6 +171,9 @@ fn credentials_of_a_registry_are_shown_nowhere() {
     let documents = loaded(&with(&AVRO, &settings));
     assert!(!format!("{documents:?} {}", documents.warnings).contains("hunter2"), "{documents:?}");
     assert!(documents.warnings.to_string().contains("cross the network in clear"), "{}", documents.warnings);
+    let connector = &documents.connectors[0];
+    let settings = confluent::Settings::read(&connector.value_converter.read(&connector.values, &documents.worker.values));
+    assert!(settings.credential.is_some() && !format!("{settings:?}").contains("hunter2"), "{settings:?}");
     let wrong = [("value.converter.basic.auth.credentials.source", "USER_INFO"), ("value.converter.basic.auth.user.info", "hunter2")];
     let (_, value, message) = with(&AVRO, &wrong).fault();
     assert!(value.is_none() && !message.contains("hunter2"), "{message}");

@@ -8,13 +8,13 @@ use url::Url;
 
 use super::Error;
 use crate::config;
-use crate::record::converter::registry::{Candidate, Part};
+use crate::record::converter::registration::{Candidate, Part};
 use crate::tls::{Place, Store};
 
 /// How a registry is reached and asked.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where it is. One at least.
+    /// Where it is, without the credentials that an address may carry. One at least.
     pub addresses: Vec<Url>,
     /// Whether any of them is asked first.
     pub randomize: bool,
@@ -119,7 +119,7 @@ impl Settings {
         Self {
             randomize: settings.boolean("schema.registry.url.randomize"),
             credential: Credential::read(settings).or_else(|| addresses.iter().find_map(Credential::of_address)),
-            addresses,
+            addresses: addresses.into_iter().map(without_credential).collect(),
             truststore: store(settings, "truststore", settings.secret("schema.registry.ssl.truststore.certificates")),
             keystore: store(settings, "keystore", pair(settings)),
             prefix: settings.key(""),
@@ -174,6 +174,14 @@ impl Credential {
     }
 }
 
+/// The address alone: what it carries is sent as a header, and an address is shown in messages.
+fn without_credential(mut address: Url) -> Url {
+    // What has a host takes both, and an address of a registry has one.
+    let cleared = address.set_username("").and_then(|()| address.set_password(None));
+    debug_assert_eq!(cleared, Ok(()));
+    address
+}
+
 /// A store, as a file or as the text that is given for it.
 fn store(settings: &config::Settings<'_>, which: &str, text: Option<SecretString>) -> Option<Store> {
     let setting = |name: &str| format!("schema.registry.ssl.{which}.{name}");
@@ -201,7 +209,7 @@ fn pair(settings: &config::Settings<'_>) -> Option<SecretString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::converter::registry::Language;
+    use crate::record::converter::registration::Language;
 
     fn candidate(part: Part, record: Option<&str>) -> Candidate {
         let record = record.map(str::to_owned);
@@ -230,6 +238,7 @@ mod tests {
     fn what_an_address_carries_is_decoded() {
         let url = Url::parse("https://a%40b:p%3Aw@registry/").expect("an address");
         assert_eq!(Credential::of_address(&url), Some(Credential::Basic("a@b".to_owned(), "p:w".to_owned().into())));
-        assert_eq!(Credential::of_address(&Url::parse("https://registry/").expect("an address")), None);
+        let bare = Url::parse("https://registry/").expect("an address");
+        assert_eq!((without_credential(url), Credential::of_address(&bare)), (bare, None));
     }
 }
