@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::record::converter::avro::{Avro, AvroSettings};
 use crate::record::converter::json::{DecimalFormat, JsonConverter};
 use crate::record::converter::json_schema::{Dialect, JsonSchema};
-use crate::record::converter::registry::{Part, Registry};
+use crate::record::converter::registration::{Part, Registry};
 use crate::record::converter::string::StringConverter;
 use crate::record::converter::{Converter, RegistryConverter};
 use crate::registry::confluent::{self, Confluent, Credential};

@@ -1,7 +1,9 @@
 //! What is produced: one record per row.
 //!
+//! A source gives [`Rows`], a sink takes [`Record`]s, and this part knows neither of them.
+//!
 //! ```text
-//! shape      from a page's rows to records      schema   what fields are: Connect's model
+//! shape      from rows to records               schema   what fields are: Connect's model
 //! row        a row's JSON, field by field       value    a row's values in the schema's order
 //! typed      fields of declared types           growing  a schema that only grows, and its store
 //! envelope   before, after, source, op, ts_ms   converter  from data to bytes
@@ -23,8 +25,42 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use shape::{Names, Shape};
+use schema::Schema;
+pub use shape::{Made, Names, Shape};
 pub use store::{SchemaPlace, SchemaStore};
+use value::Value;
+
+/// One row as a source gives it.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The record's key.
+    pub key: Bytes,
+    /// What it says.
+    pub content: Content,
+    /// The cursor timestamp in epoch milliseconds, where the source has one.
+    pub timestamp_ms: Option<i64>,
+}
+
+/// What a row says.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// A JSON object, as the server sent it where it could be left as it is.
+    Json(Bytes),
+    /// A value per field of the rows' schema, in its order.
+    Fields(Vec<Value<'static>>),
+}
+
+/// Rows that were read together.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'p> {
+    /// The rows, in their order.
+    pub rows: &'p [Row],
+    /// What the fields of rows with [`Content::Fields`] are, the same value for as long as it stays the same; `None` where
+    /// rows are JSON.
+    pub schema: Option<&'p Arc<Schema>>,
+    /// When they were read, in epoch milliseconds of the local clock.
+    pub extracted_at_ms: i64,
+}
 
 /// One record for the sink.
 #[derive(Debug, Clone, PartialEq, Eq)]

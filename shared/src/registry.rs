@@ -1,4 +1,4 @@
-//! Schema registries: what stands behind the trait [`Registry`](crate::record::converter::registry::Registry).
+//! Schema registries: what stands behind the trait [`Registry`](crate::record::converter::registration::Registry).
 //!
 //! ```text
 //! confluent   the REST API of Confluent's Schema Registry, which Apicurio, Karapace and Redpanda speak too
@@ -11,8 +11,8 @@
 //! ends. What it is asked for is safe to ask again, since a registry gives a schema that it has the number that it has;
 //! two tables that meet a new schema at once both ask, and get the same answer.
 //!
-//! Everything ends within [`WITHIN`], since a sweep waits for it with a page in hand. When it fails nothing of the page has
-//! been produced, and the cursor stands before it.
+//! Everything ends within [`WITHIN`], since a sweep waits for it with a page in hand, and sooner where the invocation has less left
+//! than that. When it fails nothing of the page has been produced, and the cursor stands before it.
 
 mod answers;
 pub mod confluent;
@@ -32,6 +32,12 @@ use crate::failure::Failure;
 
 /// All attempts at one question together end within this time.
 pub const WITHIN: Duration = Duration::from_secs(20);
+
+/// The monotonic moment by which a question that is asked at `now` has its answer; `by` is whoever waits for it.
+fn end(now: Duration, by: Option<Duration>) -> Duration {
+    let own = now + WITHIN;
+    by.map_or(own, |by| by.min(own))
+}
 
 /// Looks a refused credential up again, in case it was rotated.
 #[async_trait]

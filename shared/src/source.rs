@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 
 pub use checkpoint::Checkpoint;
 
 use crate::cursor::{Identity, Position, Progress};
 use crate::failure::Failure;
+use crate::record::Rows;
 use crate::record::schema::Schema;
-use crate::record::value::Value;
+pub use crate::record::{Content, Row};
 use crate::sweep::{Allowance, Kept, Reason, Window};
 
 /// One table of a connector.
@@ -169,26 +169,6 @@ pub struct Spent {
     pub page_size: Option<u32>,
 }
 
-/// One row as the source gives it.
-#[derive(Debug, Clone)]
-pub struct Row {
-    /// The record's key.
-    pub key: Bytes,
-    /// What it says.
-    pub content: Content,
-    /// The cursor timestamp in epoch milliseconds, where the source has one.
-    pub timestamp_ms: Option<i64>,
-}
-
-/// What a row says.
-#[derive(Debug, Clone)]
-pub enum Content {
-    /// A JSON object, as the server sent it where it could be left as it is.
-    Json(Bytes),
-    /// A value per field of the page's schema, in its order.
-    Fields(Vec<Value<'static>>),
-}
-
 /// A page: rows, where the cursor stands after them, and whether the sweep ends here.
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -213,6 +193,13 @@ pub struct Page {
     pub late: u64,
     /// What holds the page's bytes in the byte budget until it is acknowledged.
     pub admission: Option<Arc<crate::sweep::Admission>>,
+}
+
+impl Page {
+    /// The rows, as records are made of them.
+    pub fn as_rows(&self) -> Rows<'_> {
+        Rows { rows: &self.rows, schema: self.schema.as_ref(), extracted_at_ms: self.extracted_at_ms }
+    }
 }
 
 /// How a sweep ended.

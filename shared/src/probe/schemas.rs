@@ -11,7 +11,7 @@ use crate::conversion::{Converters, Registries};
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
 use crate::record::converter::Converter;
-use crate::record::converter::registry::Kept;
+use crate::record::converter::registration::Kept;
 
 /// One finding per topic, and key or value, whose schemas a registry keeps.
 pub(super) async fn ask(documents: &Documents, resolver: &Arc<Resolver>, host: &Host) -> Vec<Finding> {

@@ -3,18 +3,25 @@
 //! [`Converter::encoder`] is asked once per page and schema and may talk to a registry; the [`Encoder`] that it answers
 //! writes one row after the other and does no I/O. A schema is shared and never changes, so an encoder, and all that is
 //! prepared in it, belongs to one schema and is kept as long as that is in use.
+//!
+//! ```text
+//! string, json         formats that need nobody      registration   what is asked of a registry, and what it says
+//! avro, json_schema    formats whose schemas a       framed         the converter of such a format: its schema
+//!                      registry keeps                               registered, its data behind the registry's header
+//! ```
 
 pub mod avro;
+mod framed;
 pub mod json;
 pub mod json_schema;
 #[cfg(test)]
 pub(super) mod ledger;
-mod registering;
-pub mod registry;
+pub mod registration;
 pub mod string;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,20 +30,21 @@ use super::schema::Schema;
 use super::value::Value;
 use crate::failure::Failure;
 
-pub use registering::RegistryConverter;
+pub use framed::RegistryConverter;
 
 /// What keys or values are written as.
 #[async_trait]
 pub trait Converter: Send + Sync + fmt::Debug {
-    /// What writes data of `schema`, or data without a schema, into records of `topic`.
+    /// What writes data of `schema`, or data without a schema, into records of `topic`. Whoever keeps its schemas is waited
+    /// for until `by`, a reading of the monotonic clock, at the longest.
     ///
     /// # Errors
     /// The format has no place for such data, or whoever keeps its schemas refuses or cannot be reached. Nothing was
     /// produced then.
-    async fn encoder(&self, topic: &str, schema: Option<&Arc<Schema>>) -> Result<Arc<dyn Encoder>, Failure>;
+    async fn encoder(&self, topic: &str, schema: Option<&Arc<Schema>>, by: Option<Duration>) -> Result<Arc<dyn Encoder>, Failure>;
 
     /// Asks whoever keeps the schemas of `topic`, and leaves nothing behind; `None` if nobody does.
-    async fn probe(&self, _topic: &str) -> Option<Result<registry::Kept, Failure>> {
+    async fn probe(&self, _topic: &str) -> Option<Result<registration::Kept, Failure>> {
         None
     }
 }

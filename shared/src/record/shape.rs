@@ -1,4 +1,4 @@
-//! From the rows of a page to records: key, value, timestamp, headers.
+//! From rows that were read together, a page, to records: key, value, timestamp, headers.
 //!
 //! ```text
 //! schemaless   the row's JSON as it is                          one copy of nothing
@@ -11,10 +11,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::Record;
 use super::converter::json::{DecimalFormat, JsonConverter};
 use super::converter::string::StringConverter;
 use super::converter::{Converter, EncodeError, Encoder};
@@ -25,8 +25,8 @@ use super::schema::{Schema, Type};
 use super::store::{SchemaPlace, SchemaStore};
 use super::typed::{Differences, Evolution, Mapping, Row as TypedRow};
 use super::value::Value;
+use super::{Content, Record, Row, Rows};
 use crate::failure::{Failure, Retry};
-use crate::source::{Content, Page, Row};
 
 /// After so many rows the other tasks of this thread get a turn.
 const TURN: usize = 1_000;
@@ -118,9 +118,9 @@ impl Shape {
     /// The same with fields of declared types.
     #[must_use]
     pub fn mapped(self, mapping: Mapping) -> Self {
-        let given = mapping.schema_fields();
-        let fixed = Arc::new(Version::of(Schema::structure(self.names.row_schema(), given.clone())));
-        let growing = (mapping.evolution == Evolution::Backward).then(|| Growing::new(self.place("typed"), self.names.row_schema(), given));
+        let fixed = Arc::new(Version::of(Schema::structure(self.names.row_schema(), mapping.schema_fields())));
+        let growing = (mapping.evolution == Evolution::Backward)
+            .then(|| Growing::new(self.place("typed"), self.names.row_schema(), mapping.fields.clone()));
         Self { mode: Mode::Mapped { mapping, fixed, growing, told: Mutex::default() }, ..self }
     }
 
@@ -160,26 +160,29 @@ impl Shape {
 
     /// The records of a page, all or none.
     ///
+    /// `by`: the moment, a reading of the monotonic clock, by which a registry has to have answered; `None` leaves it the time
+    /// that it has anyway.
+    ///
     /// # Errors
     /// `Record.Unmapped`, `Record.Uncoercible`, `Record.Unencodable`; what the schemas' store and the converters fail with.
-    pub async fn records(&self, page: &Page, store: &dyn SchemaStore) -> Result<Vec<Record>, Failure> {
+    pub async fn records(&self, page: Rows<'_>, store: &dyn SchemaStore, by: Option<Duration>) -> Result<Made, Failure> {
         if page.rows.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Made::default());
         }
         match &self.mode {
-            Mode::Schemaless => self.schemaless_records(page).await,
-            Mode::Strings(growing) => self.strings_records(page, growing, store).await,
+            Mode::Schemaless => self.schemaless_records(page, by).await.map(Made::whole),
+            Mode::Strings(growing) => self.strings_records(page, growing, store, by).await.map(Made::whole),
             Mode::Mapped { mapping, fixed, growing, told } => {
-                self.mapped_records(page, mapping, fixed, growing.as_ref(), told, store).await
+                self.mapped_records(page, &Mapped { mapping, fixed, growing: growing.as_ref(), told }, store, by).await
             }
-            Mode::OfSource => self.source_records(page).await,
+            Mode::OfSource => self.source_records(page, by).await.map(Made::whole),
         }
     }
 
-    async fn schemaless_records(&self, page: &Page) -> Result<Vec<Record>, Failure> {
-        let writer = self.writer(page, None).await?;
+    async fn schemaless_records(&self, page: Rows<'_>, by: Option<Duration>) -> Result<Vec<Record>, Failure> {
+        let writer = self.writer(page, None, by).await?;
         let mut records = Vec::with_capacity(page.rows.len());
-        for row in &page.rows {
+        for row in page.rows {
             let Content::Json(json) = &row.content else {
                 return Err(self.unencodable(row, &EncodeError::unlike("a row without a schema")));
             };
@@ -192,12 +195,18 @@ impl Shape {
         Ok(records)
     }
 
-    async fn strings_records(&self, page: &Page, growing: &Growing, store: &dyn SchemaStore) -> Result<Vec<Record>, Failure> {
+    async fn strings_records(
+        &self,
+        page: Rows<'_>,
+        growing: &Growing,
+        store: &dyn SchemaStore,
+        by: Option<Duration>,
+    ) -> Result<Vec<Record>, Failure> {
         let mut version = growing.current(store).await?;
         loop {
             let mut found = Vec::new();
             let writer = match &version {
-                Some(version) => Some(self.writer(page, Some(&version.schema)).await?),
+                Some(version) => Some(self.writer(page, Some(&version.schema), by).await?),
                 None => None,
             };
             let nothing = Version::of(Schema::structure("", Vec::new()));
@@ -218,20 +227,18 @@ impl Shape {
 
     async fn mapped_records(
         &self,
-        page: &Page,
-        mapping: &Mapping,
-        fixed: &Arc<Version>,
-        growing: Option<&Growing>,
-        told: &Mutex<BTreeSet<String>>,
+        page: Rows<'_>,
+        Mapped { mapping, fixed, growing, told }: &Mapped<'_>,
         store: &dyn SchemaStore,
-    ) -> Result<Vec<Record>, Failure> {
+        by: Option<Duration>,
+    ) -> Result<Made, Failure> {
         let mut version = match growing {
             Some(growing) => growing.current(store).await?.unwrap_or_else(|| Arc::clone(fixed)),
             None => Arc::clone(fixed),
         };
         loop {
             let mut differences = Differences::default();
-            let writer = self.writer(page, Some(&version.schema)).await?;
+            let writer = self.writer(page, Some(&version.schema), by).await?;
             let records = self
                 .each(page, Some(&writer), &version, |columns, key, json, values| {
                     row::read(json, columns, &mut TypedRow { mapping, values, key, differences: &mut differences })
@@ -245,17 +252,17 @@ impl Shape {
                 _ => {
                     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
                     differences.log(&self.names.shown(), |field| told.insert(field.to_owned()));
-                    return Ok(records);
+                    return Ok(Made { records, values_nulled: differences.unfit_values() });
                 }
             }
         }
     }
 
-    async fn source_records(&self, page: &Page) -> Result<Vec<Record>, Failure> {
-        let schema = page.schema.as_ref().ok_or_else(|| self.unencodable(&page.rows[0], &EncodeError::unlike("a page with a schema")))?;
-        let writer = self.writer(page, Some(schema)).await?;
+    async fn source_records(&self, page: Rows<'_>, by: Option<Duration>) -> Result<Vec<Record>, Failure> {
+        let schema = page.schema.ok_or_else(|| self.unencodable(&page.rows[0], &EncodeError::unlike("a page with a schema")))?;
+        let writer = self.writer(page, Some(schema), by).await?;
         let mut records = Vec::with_capacity(page.rows.len());
-        for row in &page.rows {
+        for row in page.rows {
             let Content::Fields(fields) = &row.content else { return Err(self.unencodable(row, &EncodeError::unlike("its schema"))) };
             records.push(writer.structure(row, fields.clone())?.0);
         }
@@ -265,7 +272,7 @@ impl Shape {
     /// Reads each row into the places of `version` and makes its record, if there is a writer for it.
     async fn each<'p>(
         &'p self,
-        page: &'p Page,
+        page: Rows<'p>,
         writer: Option<&Writer<'p>>,
         version: &Version,
         mut read: impl FnMut(&row::Columns, &'p str, &'p Bytes, &mut Vec<Value<'p>>) -> Result<(), serde_json::Error>,
@@ -291,7 +298,7 @@ impl Shape {
         Ok(records)
     }
 
-    async fn writer(&self, page: &Page, row_schema: Option<&Arc<Schema>>) -> Result<Writer<'_>, Failure> {
+    async fn writer(&self, page: Rows<'_>, row_schema: Option<&Arc<Schema>>, by: Option<Duration>) -> Result<Writer<'_>, Failure> {
         let schema = row_schema.map(|schema| match &self.envelope {
             Some(envelope) => envelope.schema(schema),
             None => Arc::clone(schema),
@@ -300,8 +307,8 @@ impl Shape {
         Ok(Writer {
             shape: self,
             headers: self.headers(page.extracted_at_ms),
-            keys: self.keys.encoder(&self.topic, Some(&self.key_schema)).await.map_err(named)?,
-            values: self.values.encoder(&self.topic, schema.as_ref()).await.map_err(named)?,
+            keys: self.keys.encoder(&self.topic, Some(&self.key_schema), by).await.map_err(named)?,
+            values: self.values.encoder(&self.topic, schema.as_ref(), by).await.map_err(named)?,
         })
     }
 
@@ -309,6 +316,30 @@ impl Shape {
         let key = String::from_utf8_lossy(&row.key);
         Failure::new("Record.Unencodable", Retry::Never, format!("{}: row {key} cannot be written: {error}", self.names.shown()))
     }
+}
+
+/// What came of a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Made {
+    /// A record per row, in their order.
+    pub records: Vec<Record>,
+    /// Values that do not fit their types and are null in the records, as the evolution allows.
+    pub values_nulled: u64,
+}
+
+impl Made {
+    /// Records that say all that the rows did.
+    fn whole(records: Vec<Record>) -> Self {
+        Self { records, values_nulled: 0 }
+    }
+}
+
+/// [`Mode::Mapped`], looked at.
+struct Mapped<'s> {
+    mapping: &'s Mapping,
+    fixed: &'s Arc<Version>,
+    growing: Option<&'s Growing>,
+    told: &'s Mutex<BTreeSet<String>>,
 }
 
 /// Makes the records of a page.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::record::converter::registry::{Language, Registered};
+use crate::record::converter::registration::{Language, Registered};
 
 /// More schemas than a connector has in use. Beyond that all are forgotten, and those in use are asked for again.
 const KEPT: usize = 2_000;

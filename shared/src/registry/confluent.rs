@@ -31,10 +31,10 @@ use tokio::sync::RwLock;
 use url::Url;
 
 use super::answers::{Answers, Question};
-use super::{Error, Rotation, WITHIN};
+use super::{Error, Rotation, end};
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::record::converter::registry::{Candidate, Kept, Language, Part, Registered, Registry};
+use crate::record::converter::registration::{Candidate, Kept, Language, Part, Registered, Registry};
 use reply::Reply;
 pub use settings::{Credential, Settings, Strategy};
 use transport::Transport;
@@ -97,7 +97,7 @@ impl Confluent {
         }
     }
 
-    async fn ask(&self, candidate: &Candidate, subject: &str) -> Result<(Registered, Option<Duration>), Error> {
+    async fn ask(&self, candidate: &Candidate, subject: &str, end: Duration) -> Result<(Registered, Option<Duration>), Error> {
         let settings = &self.settings;
         let schema = || {
             let mut body = json!({"schema": candidate.text});
@@ -116,7 +116,7 @@ impl Confluent {
         } else {
             Request { method: Method::POST, path: vec!["subjects", subject], normalize: settings.normalize, body: schema() }
         };
-        let (address, body) = self.send(&request).await?;
+        let (address, body) = self.send(&request, end).await?;
         let reply = Reply::read(&body).map_err(|detail| Error::NotARegistry { address: address.clone(), detail })?;
         let id = reply.id;
         let instead = if latest { reply.latest(candidate)? } else { None };
@@ -128,8 +128,7 @@ impl Confluent {
     }
 
     /// Asks until there is an answer, nothing more is to be expected, or the time is over.
-    async fn send(&self, request: &Request<'_>) -> Result<(String, Bytes), Error> {
-        let end = self.host.monotonic() + WITHIN;
+    async fn send(&self, request: &Request<'_>, end: Duration) -> Result<(String, Bytes), Error> {
         let (mut repeated, mut renewed) = (0, false);
         loop {
             let error = match self.round(request, end).await {
@@ -174,13 +173,11 @@ impl Confluent {
             }
         }
         let address = || addresses.get(first).map_or_else(String::new, shown);
-        Err(failed.unwrap_or_else(|| Error::NoAnswer { address: address(), detail: format!("all attempts took {} s", WITHIN.as_secs()) }))
+        Err(failed.unwrap_or_else(|| Error::NoAnswer { address: address(), detail: "the time for it was over".to_owned() }))
     }
 
     async fn once(&self, address: &Url, request: &Request<'_>, left: Duration) -> Result<(String, Bytes), Error> {
         let mut url = address.clone();
-        // Taken out here and shown to nobody: they are sent as a header.
-        let _ = url.set_username("").and_then(|()| url.set_password(None));
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(&request.path);
         }
@@ -218,14 +215,15 @@ impl Confluent {
 
 #[async_trait]
 impl Registry for Confluent {
-    async fn register(&self, candidate: &Candidate) -> Result<Registered, Failure> {
+    async fn register(&self, candidate: &Candidate, by: Option<Duration>) -> Result<Registered, Failure> {
         let subject = self.strategy(candidate.part).subject(candidate).map_err(|error| error.of("topic", &candidate.topic))?;
         let question =
             Question { registry: Arc::clone(&self.identity), name: subject, language: candidate.language, text: candidate.text.clone() };
         if let Some(known) = self.answers.get(&question, self.host.monotonic()) {
             return Ok(known);
         }
-        let (registered, until) = self.ask(candidate, &question.name).await.map_err(|error| error.of("subject", &question.name))?;
+        let end = end(self.host.monotonic(), by);
+        let (registered, until) = self.ask(candidate, &question.name, end).await.map_err(|error| error.of("subject", &question.name))?;
         self.answers.put(question, registered.clone(), until);
         Ok(registered)
     }
@@ -235,7 +233,7 @@ impl Registry for Confluent {
         let nobody = Candidate { topic: topic.to_owned(), part, record: None, language: Language::Avro, text: String::new() };
         let (name, is_known) = self.strategy(part).subject(&nobody).map_or_else(|_| (topic.to_owned(), false), |subject| (subject, true));
         let request = Request { method: Method::GET, path: vec!["subjects", &name, "versions", "latest"], normalize: false, body: None };
-        let is_there = match self.send(&request).await {
+        let is_there = match self.send(&request, end(self.host.monotonic(), None)).await {
             Ok((address, body)) => match Reply::read(&body) {
                 Ok(_) => true,
                 Err(detail) => return Err(Error::NotARegistry { address, detail }.of("subject", &name)),
@@ -262,11 +260,9 @@ fn language(language: Language) -> &'static str {
     }
 }
 
-/// An address as it may be shown.
+/// An address as messages show it.
 fn shown(address: &Url) -> String {
-    let mut url = address.clone();
-    let cleared = url.set_username("").and_then(|()| url.set_password(None));
-    cleared.map_or_else(|()| "the registry".to_owned(), |()| url.as_str().trim_end_matches('/').to_owned())
+    address.as_str().trim_end_matches('/').to_owned()
 }
 
 #[cfg(test)]
@@ -276,11 +272,5 @@ mod tests {
     #[test]
     fn a_header_is_a_zero_and_the_id_with_its_highest_byte_first() {
         assert_eq!(header(0x0102_0304)[..], [0, 1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn an_address_is_shown_without_credentials() {
-        let url = Url::parse("https://me:hunter2@registry.example:8081/apis/ccompat/v7/").expect("an address");
-        assert_eq!(shown(&url), "https://registry.example:8081/apis/ccompat/v7");
     }
 }

@@ -24,12 +24,12 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use super::answers::{Answers, Question};
-use super::{Error, WITHIN};
+use super::{Error, end};
 use crate::aws::{self, Client};
 use crate::config;
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::record::converter::registry::{Candidate, Kept, Language, Part, Registered, Registry};
+use crate::record::converter::registration::{Candidate, Kept, Language, Part, Registered, Registry};
 
 /// The registry that Glue makes itself when it is first needed.
 const DEFAULT_REGISTRY: &str = "default-registry";
@@ -174,8 +174,7 @@ impl Glue {
         client.call(operation, request, end.saturating_sub(self.host.monotonic())).await
     }
 
-    async fn ask(&self, candidate: &Candidate, name: &str) -> Result<Registered, Error> {
-        let end = self.host.monotonic() + WITHIN;
+    async fn ask(&self, candidate: &Candidate, name: &str, end: Duration) -> Result<Registered, Error> {
         let client = self.client().await?;
         let schema_id = SchemaId { registry_name: &self.settings.registry, schema_name: name };
         let wanted = ByDefinition { schema_id, schema_definition: &candidate.text };
@@ -292,13 +291,14 @@ const CREDENTIALS: [&str; 5] = [
 
 #[async_trait]
 impl Registry for Glue {
-    async fn register(&self, candidate: &Candidate) -> Result<Registered, Failure> {
+    async fn register(&self, candidate: &Candidate, by: Option<Duration>) -> Result<Registered, Failure> {
         let name = self.settings.schema.as_ref().unwrap_or(&candidate.topic).clone();
         let question = Question { registry: Arc::clone(&self.identity), name, language: candidate.language, text: candidate.text.clone() };
         if let Some(known) = self.answers.get(&question, self.host.monotonic()) {
             return Ok(known);
         }
-        let registered = self.ask(candidate, &question.name).await.map_err(|error| error.of("schema", &question.name))?;
+        let end = end(self.host.monotonic(), by);
+        let registered = self.ask(candidate, &question.name, end).await.map_err(|error| error.of("schema", &question.name))?;
         self.answers.put(question, registered.clone(), None);
         Ok(registered)
     }
@@ -310,7 +310,7 @@ impl Registry for Glue {
         // Any text will do. Glue says the same of a schema, of a version and of a registry that is not there.
         let schema_id = SchemaId { registry_name: &self.settings.registry, schema_name: &name };
         let wanted = ByDefinition { schema_id, schema_definition: "\"string\"" };
-        self.find(client, &wanted, self.host.monotonic() + WITHIN).await.map_err(told)?;
+        self.find(client, &wanted, end(self.host.monotonic(), None)).await.map_err(told)?;
         Ok(Kept { name: name.clone(), is_there: None, registers: self.settings.auto_register })
     }
 }

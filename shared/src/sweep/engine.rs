@@ -21,7 +21,7 @@ use crate::sink::Sink;
 use crate::source::Table;
 
 /// Time to hand over a page that was fetched last.
-const LAST_PAGE: Duration = Duration::from_secs(1);
+pub(super) const LAST_PAGE: Duration = Duration::from_secs(1);
 
 /// What sweeps need, built once per process.
 #[derive(Debug, Clone)]

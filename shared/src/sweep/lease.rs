@@ -80,6 +80,12 @@ impl Held {
     }
 }
 
+/// The monotonic moment by which records must be handed over so that [`Held::may_hand_over`] lets them through: what is waited
+/// for until then is in time. `length`: the sink's message timeout.
+pub fn hand_over_by(deadline: Option<Duration>, length: Duration) -> Option<Duration> {
+    deadline.map(|deadline| deadline.saturating_sub(length + LAST_COMMIT))
+}
+
 /// Both clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
@@ -111,6 +117,17 @@ mod tests {
         assert!(!held.may_hand_over(at(seconds(19)), deadline, length));
         assert!(held.may_hand_over(at(seconds(1_000)), None, length), "no deadline ends it");
         assert!(!held.may_hand_over(Reading { wall_ms: 50_000, monotonic: seconds(1) }, deadline, length), "the lease ends first");
+    }
+
+    #[test]
+    fn what_is_ready_by_then_may_be_handed_over_and_what_comes_later_may_not() {
+        let held = Held { owner: "a".into(), revision: 1, until_ms: i64::MAX };
+        let (deadline, length) = (Some(Duration::from_secs(30)), Duration::from_secs(10));
+        let by = hand_over_by(deadline, length).expect("a deadline");
+        let may = |monotonic| held.may_hand_over(Reading { wall_ms: 0, monotonic }, deadline, length);
+        assert_eq!((may(by), may(by + Duration::from_millis(1))), (true, false));
+        assert_eq!(hand_over_by(None, length), None);
+        assert_eq!(hand_over_by(Some(Duration::from_secs(5)), length), Some(Duration::ZERO), "there never was time");
     }
 
     #[test]

@@ -79,7 +79,8 @@ pub struct TableReport {
     pub rows_hidden: u64,
     /// Rows that became visible behind the cursor and were not delivered, each counted once.
     pub rows_late: u64,
-    /// Values of the rows read of which a part could not be read and was replaced, by U+FFFD or null.
+    /// Values that were replaced: of the rows read those of which a part could not be read, by U+FFFD or null; of the rows
+    /// acknowledged those that do not fit their type, by null.
     pub values_replaced: u64,
     /// Requests to the source, repeated ones included.
     pub requests: u64,

@@ -10,12 +10,12 @@ use futures_util::stream::FuturesUnordered;
 
 use super::acquire::{NotBegun, acquire, not_taken, write};
 use super::allowance::Allowance;
-use super::engine::{Engine, Job, Run};
+use super::engine::{Engine, Job, LAST_PAGE, Run};
 use super::fold::{Fold, Step};
 use super::hand::{Hand, Wish};
 use super::instance::Verdict;
 use super::kept::Kept;
-use super::lease::{Held, Reading};
+use super::lease::{Held, Reading, hand_over_by};
 use super::report::{Outcome, Reason, TableReport};
 use super::requests::{self, Requests};
 use super::say::{Said, say};
@@ -24,7 +24,8 @@ use super::siblings::Beside;
 use super::window_store::{self, SMALL_ITEM};
 use crate::cursor::{Change, Item, Key, Parked, Standing, StoredWindow, Waiting, WriteError};
 use crate::failure::{Failure, Retry, Scope};
-use crate::host::failpoint;
+use crate::host::{Host, failpoint};
+use crate::record::Made;
 use crate::sink::{Acks, Delivered};
 use crate::source::{Page, Resume, Spent, TableSweep};
 
@@ -67,6 +68,9 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run, requests: Requests
     Swept { report, instance_verdict: verdict }
 }
 
+/// A page's number, how many of its values are null, and what the sink says of it.
+type Settled = (u64, u64, Result<Delivered, Failure>);
+
 type Fetched = (Box<dyn TableSweep>, Result<Option<Page>, Failure>);
 
 /// What came of a write.
@@ -77,8 +81,8 @@ enum Written {
 
 /// What came of handing a page to the sink.
 enum Sent {
-    /// It waits for its acknowledgements.
-    Acks(Acks),
+    /// It waits for its acknowledgements. With them, how many of its values are null because they did not fit their types.
+    Acks(Acks, u64),
     /// It could have outlived the lease or the invocation, so it was not handed over.
     TooLate,
     /// The sink did not take it.
@@ -176,7 +180,7 @@ impl<'a> Sweep<'a> {
         let mut session = Some(session);
         let mut fetching: Option<BoxFuture<'a, Fetched>> = None;
         let mut sending: Option<BoxFuture<'a, (u64, Sent)>> = None;
-        let mut acks: FuturesUnordered<BoxFuture<'a, (u64, Result<Delivered, Failure>)>> = FuturesUnordered::new();
+        let mut acks: FuturesUnordered<BoxFuture<'a, Settled>> = FuturesUnordered::new();
         let mut writing: Option<BoxFuture<'a, Written>> = None;
         let mut pending_commit: Option<Vec<Step>> = None;
         let mut stop = self.run.stop.clone();
@@ -231,15 +235,16 @@ impl<'a> Sweep<'a> {
                 (page, sent) = ready(&mut sending) => {
                     sending = None;
                     match sent {
-                        Sent::Acks(ack) => acks.push(Box::pin(async move { (page, ack.await) })),
+                        Sent::Acks(ack, nulled) => acks.push(Box::pin(async move { (page, nulled, ack.await) })),
                         // Not a failure: the budget is spent.
                         Sent::TooLate => self.hand.failed(page),
                         Sent::Failed(failure) => self.page_failed(page, failure),
                     }
                 }
-                Some((page, acked)) = acks.next(), if !acks.is_empty() => match acked {
+                Some((page, nulled, acked)) = acks.next(), if !acks.is_empty() => match acked {
                     Ok(delivered) => {
                         failpoint("page-acknowledged");
+                        self.report.values_replaced += nulled;
                         self.fold.acknowledged(page, delivered);
                         self.hand.acked(page);
                     }
@@ -322,13 +327,20 @@ impl<'a> Sweep<'a> {
         let (number, page) = self.hand.take()?;
         let (held, deadline, job, host) = (self.held.clone(), self.run.deadline, self.job, &self.engine.host);
         let schemas = Schemas { store: Arc::clone(&self.engine.store), host: host.clone() };
+        let by = hand_over_by(deadline, job.sink.message_timeout());
         Some(Box::pin(async move {
-            let records = match job.shape.records(&page, &schemas).await {
-                Ok(records) => records,
-                Err(failure) => return (number, Sent::Failed(failure)),
+            let Made { records, values_nulled } = match in_time(host, by, job.shape.records(page.as_rows(), &schemas, by)).await {
+                Some(Ok(made)) => made,
+                // Cut short by the end of the invocation. The next sweep begins with this page and has all the time there is; the
+                // first page of a sweep had it already.
+                Some(Err(failure)) if failure.retry == Retry::NextTick && is_past(host, by) && number > 1 => {
+                    return (number, Sent::TooLate);
+                }
+                Some(Err(failure)) => return (number, Sent::Failed(failure)),
+                None => return (number, Sent::TooLate),
             };
             if records.is_empty() {
-                return (number, Sent::Acks(Box::pin(async { Ok(Delivered::default()) })));
+                return (number, Sent::Acks(Box::pin(async { Ok(Delivered::default()) }), 0));
             }
             let now = Reading { wall_ms: host.now_ms(), monotonic: host.monotonic() };
             if !held.may_hand_over(now, deadline, job.sink.message_timeout()) {
@@ -345,7 +357,7 @@ impl<'a> Sweep<'a> {
                         drop(admission);
                         settled
                     });
-                    (number, Sent::Acks(held))
+                    (number, Sent::Acks(held, values_nulled))
                 }
                 Err(failure) => (number, Sent::Failed(failure)),
             }
@@ -489,6 +501,19 @@ async fn ready<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
         Some(future) => future.await,
         None => pending().await,
     }
+}
+
+/// What making a page's records comes to, or `None` if there is no time for it. A registry is asked until `by` and says then who
+/// did not answer; whatever else is waited for ends a little later, while nothing has been handed over and all the time that
+/// was kept for that is left for the last commit.
+async fn in_time<T>(host: &Host, by: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+    let Some(by) = by else { return Some(work.await) };
+    let left = by.saturating_sub(host.monotonic());
+    tokio::time::timeout(left + LAST_PAGE, work).await.ok()
+}
+
+fn is_past(host: &Host, moment: Option<Duration>) -> bool {
+    moment.is_some_and(|moment| host.monotonic() >= moment)
 }
 
 fn lease_lost(report: &TableReport, error: WriteError) -> Failure {

@@ -44,7 +44,12 @@ pub static SWEEP: &[Metric] = &[
     metric("RowsHidden", "Count", "rows that the source counts and does not show"),
     metric("RowsLate", "Count", "rows that became visible behind the cursor and were not delivered"),
     metric("RowsSkipped", "Count", "rows left out by a policy"),
-    metric("ValuesReplaced", "Count", "values of which a part could not be read and was replaced, by U+FFFD or null"),
+    metric(
+        "ValuesReplaced",
+        "Count",
+        "values that were replaced: a part could not be read and is U+FFFD or null, or the value does not fit its type and is null as \
+         snow.source.schema.evolution=permissive asks",
+    ),
     metric("Requests", "Count", "requests to the source, repeated ones included"),
     metric("BytesIn", "Bytes", "the source's answers, as they came over the wire"),
     metric("LagSeconds", "Seconds", "how far the table is behind its source; absent where that is not known"),

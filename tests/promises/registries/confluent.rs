@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tablesweep::failure::Failure;
 use tablesweep::host::Host;
-use tablesweep::record::converter::registry::{Candidate, Language, Part, Registry as _};
+use tablesweep::record::converter::registration::{Candidate, Language, Part, Registry as _};
 use tablesweep::registry::confluent::{self, Credential, Strategy};
 use tablesweep::registry::{Answers, Confluent, Rotation};
 use tablesweep::sweep::Outcome;
@@ -214,7 +214,7 @@ async fn a_subject_is_one_segment_of_the_path_whatever_it_holds() {
         language: Language::Avro,
         text: "\"string\"".to_owned(),
     };
-    registry.register(&candidate).await.expect("registered");
+    registry.register(&candidate, None).await.expect("registered");
     let (_, subjects) = stand.registry.ask("GET", "/subjects", None).await.expect("subjects");
     assert!(subjects.as_array().expect("a list").contains(&record.into()), "{subjects}");
 }

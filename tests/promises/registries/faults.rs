@@ -99,6 +99,25 @@ async fn a_registry_that_hangs_holds_a_sweep_up_no_longer_than_its_timeout() {
 }
 
 #[tokio::test]
+async fn a_registry_that_hangs_when_the_invocation_is_nearly_over_does_not_outlive_it() {
+    let mut stand = Stand::new("hangs-late").await;
+    // The last page is fetched within two seconds, records are handed over within three; a registry alone may take twenty.
+    let length = Duration::from_secs(6);
+    stand.laptop.max_time = Some(length);
+    let held = stand.proxy.on("POST", 1.., Action::HoldRequest);
+    let begun = stand.laptop.host.monotonic();
+    let (report, code) = failed(&stand).await;
+    let took = stand.laptop.host.monotonic() - begun;
+    assert!(held.fired() >= 1 && took < length, "{took:?}");
+    assert_eq!((report.outcome, code.as_str()), (Outcome::Failed, "Registry.Unavailable"));
+    let item = stand.laptop.item().await;
+    assert_eq!((item.lease, item.tries), (None, 0), "the lease was given back, and nobody died");
+    stand.proxy.clear();
+    assert_eq!(stand.sweep().await.outcome, Outcome::CaughtUp);
+    stand.assert_complete();
+}
+
+#[tokio::test]
 async fn the_next_address_is_asked_when_one_does_not_answer_and_stays_the_first_to_be_asked() {
     let stand = Stand::new("failover").await;
     let dead = Proxy::http(stand.registry.address()).await.expect("a proxy");

@@ -18,8 +18,8 @@ mod plan;
 mod resolve;
 mod schema;
 
-use super::registering::{Description, Format, SchemaError, Writer};
-use super::registry::Language;
+use super::framed::{Description, Format, SchemaError, Writer};
+use super::registration::Language;
 use crate::record::schema::Schema;
 use names::Names;
 

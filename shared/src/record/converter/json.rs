@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -48,7 +49,7 @@ impl JsonConverter {
 
 #[async_trait]
 impl Converter for JsonConverter {
-    async fn encoder(&self, _topic: &str, schema: Option<&Arc<Schema>>) -> Result<Arc<dyn Encoder>, Failure> {
+    async fn encoder(&self, _topic: &str, schema: Option<&Arc<Schema>>, _by: Option<Duration>) -> Result<Arc<dyn Encoder>, Failure> {
         let Some(schema) = schema else { return Ok(Arc::new(Schemaless { schemas: self.schemas })) };
         Ok(self.encoders.get_or_make(schema, || {
             let (before, after) = if self.schemas { (schema_in_front(schema), &b"}"[..]) } else { (Vec::new(), &b""[..]) };

@@ -15,9 +15,9 @@ mod resolve;
 use serde_json::{Map, Value as Json, json};
 
 use super::EncodeError;
+use super::framed::{Description, Format, SchemaError, Writer};
 use super::json::{DecimalFormat, Form};
-use super::registering::{Description, Format, SchemaError, Writer};
-use super::registry::Language;
+use super::registration::Language;
 use crate::record::schema::{Logical, Schema, Type};
 use crate::record::value::Value;
 

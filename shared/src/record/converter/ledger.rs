@@ -1,11 +1,12 @@
 //! A registry for tests, which remembers what it was given.
 
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::registry::{Candidate, Kept, Part, Registered, Registry};
+use super::registration::{Candidate, Kept, Part, Registered, Registry};
 use crate::failure::{Failure, Retry};
 
 /// Numbers schemas from 1, by topic, part and text.
@@ -37,7 +38,7 @@ impl Ledger {
 
 #[async_trait]
 impl Registry for Ledger {
-    async fn register(&self, candidate: &Candidate) -> Result<Registered, Failure> {
+    async fn register(&self, candidate: &Candidate, _by: Option<Duration>) -> Result<Registered, Failure> {
         *self.asked.lock().expect("whole") += 1;
         if *self.is_out.lock().expect("whole") {
             return Err(Failure::new("Registry.Unavailable", Retry::NextTick, "out of reach"));

@@ -6,6 +6,7 @@
 
 use std::fmt::{LowerExp, Write as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,7 +24,7 @@ pub struct StringConverter;
 
 #[async_trait]
 impl Converter for StringConverter {
-    async fn encoder(&self, _topic: &str, schema: Option<&Arc<Schema>>) -> Result<Arc<dyn Encoder>, Failure> {
+    async fn encoder(&self, _topic: &str, schema: Option<&Arc<Schema>>, _by: Option<Duration>) -> Result<Arc<dyn Encoder>, Failure> {
         Ok(Arc::new(StringEncoder { schema: schema.cloned() }))
     }
 }

@@ -7,7 +7,7 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 
 use super::{Error, language};
-use crate::record::converter::registry::Candidate;
+use crate::record::converter::registration::Candidate;
 
 /// A message of the registry is cut here: some repeat whole schemas.
 const LONGEST: usize = 400;
@@ -101,7 +101,7 @@ fn shortened(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::converter::registry::{Language, Part};
+    use crate::record::converter::registration::{Language, Part};
 
     fn candidate(text: &str) -> Candidate {
         Candidate { topic: "t".to_owned(), part: Part::Value, record: None, language: Language::Avro, text: text.to_owned() }

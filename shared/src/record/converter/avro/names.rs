@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use url::form_urlencoded::byte_serialize;
 
-use crate::record::converter::registering::SchemaError;
+use crate::record::converter::framed::SchemaError;
 
 /// What happens to names.
 #[derive(Debug, Clone, Copy)]

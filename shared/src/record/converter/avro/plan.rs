@@ -7,7 +7,7 @@
 //! ```
 
 use crate::record::converter::EncodeError;
-use crate::record::converter::registering::Writer;
+use crate::record::converter::framed::Writer;
 use crate::record::schema::{Logical, Schema, Type};
 use crate::record::value::{Value, decimal_bytes};
 
@@ -28,6 +28,11 @@ pub(super) enum Plan {
     Bytes,
     /// The shortest bytes of an unscaled decimal.
     Decimal,
+    /// The same of at most so many digits. The name is the field's.
+    DecimalWithin {
+        precision: u32,
+        name: String,
+    },
     /// A record's fields, in the order in which they are written.
     Record(Vec<Step>),
     /// A union of null and something else, by the places of the two.
@@ -102,6 +107,13 @@ impl Writer for Plan {
             (Self::Boolean, Value::Boolean(value)) => out.push(u8::from(*value)),
             (Self::Bytes, Value::Bytes(value)) => bytes(value, out),
             (Self::Decimal, Value::Decimal(unscaled)) => bytes(&decimal_bytes(*unscaled), out),
+            (Self::DecimalWithin { precision, name }, Value::Decimal(unscaled)) => {
+                if 10_u128.checked_pow(*precision).is_some_and(|limit| unscaled.unsigned_abs() >= limit) {
+                    let detail = format!("field {name} has more digits than the registry's schema takes, whose precision is {precision}");
+                    return Err(EncodeError { detail });
+                }
+                bytes(&decimal_bytes(*unscaled), out);
+            }
             _ => return Err(EncodeError::unlike("its schema")),
         }
         Ok(())

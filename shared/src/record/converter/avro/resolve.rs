@@ -1,9 +1,10 @@
 //! A plan for writing rows by a schema that somebody else made: the one that a registry holds as the latest.
 //!
 //! Fields find each other by name. What the rows do not have is written as the default that the schema gives, and whatever cannot
-//! be said exactly is refused before a row is written, with the field: a field of the rows that the schema lacks, a
+//! be said exactly is refused, with the field. Before a row is written: a field of the rows that the schema lacks, a
 //! field without a default that the rows lack, and a type that holds something else (a decimal of another scale, microseconds
-//! for milliseconds). A field that may be null here and not there is found out by the row.
+//! for milliseconds). With the row, since others may fit: null where the schema takes none, and a decimal of more digits than
+//! its precision there.
 //!
 //! The schema's own JSON is read as it is. It was parsed by the registry that took it in, so this only looks for what it needs.
 
@@ -14,7 +15,7 @@ use serde_json::{Map, Value as Json};
 use super::names::Names;
 use super::plan::{Plan, Step, bytes, long};
 use super::schema::logical_name;
-use crate::record::converter::registering::SchemaError;
+use crate::record::converter::framed::SchemaError;
 use crate::record::schema::{Field, Logical, Schema, Type};
 
 mod default;
@@ -152,7 +153,9 @@ impl<'j> Theirs<'j> {
             (Type::Float32 | Type::Float64, "double") => Some(Plan::Double),
             (Type::Boolean, "boolean") => Some(Plan::Boolean),
             (Type::String, "string") => Some(Plan::String),
-            (Type::Bytes, "bytes") if matches!(ours, Some(Logical::Decimal(_))) => Some(Plan::Decimal),
+            (Type::Bytes, "bytes") if matches!(ours, Some(Logical::Decimal(_))) => {
+                precision(object).map(|precision| Plan::DecimalWithin { precision, name: place.field.to_owned() })
+            }
             (Type::Bytes, "bytes") => Some(Plan::Bytes),
             _ => None,
         };
@@ -210,6 +213,12 @@ fn says_the_same(ours: Option<Logical>, theirs: Option<&str>, object: Option<&Ma
         (_, None) => true,
         (None, Some(_)) => false,
     }
+}
+
+/// The most digits of a decimal; Avro takes one that does not say for plain bytes ("Logical Types" of its specification).
+fn precision(object: Option<&Map<String, Json>>) -> Option<u32> {
+    let digits = object?.get("precision")?.as_u64().filter(|digits| *digits > 0)?;
+    Some(u32::try_from(digits).unwrap_or(u32::MAX))
 }
 
 fn is_named(object: &Map<String, Json>) -> bool {

@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use super::names::Names;
-use crate::record::converter::registering::{Description, SchemaError};
-use crate::record::schema::{Field, Logical, Schema, Type};
+use crate::record::converter::framed::{Description, SchemaError};
+use crate::record::schema::{DECIMAL_PRECISION, Field, Logical, Schema, Type};
 use crate::record::value::quote;
 
 /// The name of a struct without one.
@@ -15,9 +15,6 @@ const UNNAMED: &str = "io.confluent.connect.avro.ConnectDefault";
 
 /// The digits of a decimal whose schema does not say how many: `AvroData` writes this for all of them.
 const PRECISION: &str = "64";
-
-/// The parameter that says how many digits a decimal has.
-const PRECISION_PARAMETER: &str = "connect.decimal.precision";
 
 /// Describes `schema`, with the properties `connect.…` if `meta` says so.
 pub(super) fn describe(schema: &Schema, names: Names, meta: bool) -> Result<Description, SchemaError> {
@@ -132,7 +129,7 @@ impl<'s> Text<'s> {
         self.text(avro);
         let bare = self.out.len();
         if let Some(Logical::Decimal(scale)) = schema.as_logical() {
-            let precision = parameter(schema, PRECISION_PARAMETER).unwrap_or(PRECISION).to_owned();
+            let precision = parameter(schema, DECIMAL_PRECISION).unwrap_or(PRECISION).to_owned();
             self.raw(&format!(",\"scale\":{scale},\"precision\":{precision}"));
         }
         self.connect_properties(schema, connect);

@@ -7,8 +7,8 @@
 use serde_json::{Map, Value as Json};
 
 use crate::record::converter::EncodeError;
+use crate::record::converter::framed::{SchemaError, Writer};
 use crate::record::converter::json::{DecimalFormat, Form};
-use crate::record::converter::registering::{SchemaError, Writer};
 use crate::record::schema::{Field, Logical, Schema, Type};
 use crate::record::value::{Value, quote};
 

@@ -8,7 +8,7 @@ use super::super::super::converter::RegistryConverter;
 use super::super::super::converter::avro::Avro;
 use super::super::super::converter::json_schema::{Dialect, JsonSchema};
 use super::super::super::converter::ledger::Ledger;
-use super::super::super::converter::registry::{Candidate, Part, Registry};
+use super::super::super::converter::registration::{Candidate, Part, Registry};
 use super::super::super::schema::{Field, Logical};
 use super::*;
 
@@ -60,8 +60,8 @@ async fn rows_in_mode_strings_are_records_of_optional_texts_and_each_names_the_v
     let (registry, shelf) = (Arc::new(Ledger::default()), Shelf::default());
     let shape = through(shape().strings(), &registry);
     let rows = [r#"{"sys_id":"a","n":1.50}"#, r#"{"sys_id":"\u00e4","n":null}"#];
-    let first = shape.records(&page(&rows), &shelf).await.expect("records");
-    let more = shape.records(&page(&[r#"{"sys_id":"c","more":""}"#]), &shelf).await.expect("records");
+    let first = shape.of(&page(&rows), &shelf).await.expect("records");
+    let more = shape.of(&page(&[r#"{"sys_id":"c","more":""}"#]), &shelf).await.expect("records");
     let (candidate, value) = read_value(&registry, &first[0]);
     assert_eq!((candidate.topic.as_str(), candidate.record.as_deref()), ("snow.incident", Some("sh.oso.servicenow.incident.Value")));
     assert_eq!(versioned(&candidate), (1, vec!["sys_id".to_owned(), "n".to_owned()]));
@@ -97,7 +97,7 @@ async fn every_declared_type_is_read_back_and_what_was_empty_is_null() {
     let shape = through(shape().mapped(mapping).enveloped("acme.service-now.com"), &registry);
     let full = cells.iter().map(|(name, _, sent, _)| format!("\"{name}\":{sent}")).collect::<Vec<_>>().join(",");
     let empty = cells.iter().skip(1).map(|(name, ..)| format!("\"{name}\":\"\"")).collect::<Vec<_>>().join(",");
-    let records = shape.records(&page(&[&format!("{{{full}}}"), &format!("{{{empty}}}")]), &Shelf::default()).await.expect("records");
+    let records = shape.of(&page(&[&format!("{{{full}}}"), &format!("{{{empty}}}")]), &Shelf::default()).await.expect("records");
 
     let envelope = |after: Vec<(String, Read)>| {
         let source = record([("table", text("incident")), ("instance", text("acme.service-now.com"))]);
@@ -125,8 +125,8 @@ async fn rows_of_a_source_that_knows_its_schema_keep_what_is_required_and_what_i
     let row = |content| Row { key: Bytes::from_static(b"7"), content: Content::Fields(content), timestamp_ms: None };
     let most = vec![Value::Int(i64::MIN), Value::Boolean(false), Value::Decimal(i128::from(i64::MAX)), Value::Int(-1)];
     let least = vec![Value::Int(7), Value::Null, Value::Null, Value::Int(0)];
-    let typed = Page { rows: vec![row(most), row(least)], schema: Some(schema), ..page(&[]) };
-    let records = through(shape().of_source(), &registry).records(&typed, &Shelf::default()).await.expect("records");
+    let typed = Given { rows: vec![row(most), row(least)], schema: Some(schema) };
+    let records = through(shape().of_source(), &registry).of(&typed, &Shelf::default()).await.expect("records");
     let price = Read::Decimal(i64::MAX.to_be_bytes().to_vec().into());
     let expected =
         [("Id", Read::Long(i64::MIN)), ("Flag", some(Read::Boolean(false))), ("Price", some(price)), ("When", Read::TimestampMillis(-1))];
@@ -144,11 +144,11 @@ async fn two_tables_that_find_different_fields_end_with_one_registered_schema_th
     };
     let (one, two) = (of("one"), of("two"));
     for shape in [&one, &two] {
-        shape.records(&page(&[r#"{"a":"0"}"#]), &shelf).await.expect("records");
+        shape.of(&page(&[r#"{"a":"0"}"#]), &shelf).await.expect("records");
     }
-    one.records(&page(&[r#"{"a":"1","x":"1"}"#]), &shelf).await.expect("records");
-    two.records(&page(&[r#"{"a":"2","y":"2"}"#]), &shelf).await.expect("records");
-    let last = one.records(&page(&[r#"{"x":"3","y":"3"}"#]), &shelf).await.expect("records");
+    one.of(&page(&[r#"{"a":"1","x":"1"}"#]), &shelf).await.expect("records");
+    two.of(&page(&[r#"{"a":"2","y":"2"}"#]), &shelf).await.expect("records");
+    let last = one.of(&page(&[r#"{"x":"3","y":"3"}"#]), &shelf).await.expect("records");
     let values: Vec<(i64, Vec<String>)> = registry.schemas().iter().filter(|known| known.part == Part::Value).map(versioned).collect();
     let expected = [(1, vec!["a"]), (2, vec!["a", "x"]), (3, vec!["a", "x", "y"])];
     assert_eq!(values, expected.map(|(version, names)| (version, names.into_iter().map(str::to_owned).collect())));
@@ -159,13 +159,13 @@ async fn two_tables_that_find_different_fields_end_with_one_registered_schema_th
 async fn a_registry_that_fails_leaves_no_record_and_the_stored_schema_is_the_one_that_is_registered_later() {
     let (registry, shelf) = (Arc::new(Ledger::default()), Shelf::default());
     *registry.is_out.lock().expect("whole") = true;
-    let failure = through(shape().strings(), &registry).records(&page(&[ROW]), &shelf).await.expect_err("out of reach");
+    let failure = through(shape().strings(), &registry).of(&page(&[ROW]), &shelf).await.expect_err("out of reach");
     assert_eq!((&*failure.code, failure.retry), ("Registry.Unavailable", Retry::NextTick));
     assert!(failure.message.starts_with("c/inc: "), "{failure}");
     assert!(registry.schemas().is_empty());
     *registry.is_out.lock().expect("whole") = false;
     // Another process, which knows nothing but what is stored.
-    let records = through(shape().strings(), &registry).records(&page(&[ROW]), &shelf).await.expect("records");
+    let records = through(shape().strings(), &registry).of(&page(&[ROW]), &shelf).await.expect("records");
     assert_eq!(versioned(&read_value(&registry, &records[0]).0).0, 1);
 }
 
@@ -174,7 +174,7 @@ async fn json_schema_writes_the_same_rows_as_plain_json() {
     let registry = Arc::new(Ledger::default());
     let values = RegistryConverter::new(JsonSchema::new(Dialect::Confluent), Part::Value, Arc::clone(&registry) as Arc<dyn Registry>);
     let shape = shape().strings().enveloped("acme.service-now.com").through(Arc::new(StringConverter), Arc::new(values));
-    let records = shape.records(&page(&[ROW]), &Shelf::default()).await.expect("records");
+    let records = shape.of(&page(&[ROW]), &Shelf::default()).await.expect("records");
     let (candidate, data) = registry.open(records[0].value.as_deref().expect("a value"));
     assert_eq!(candidate.record.as_deref(), Some("sh.oso.servicenow.incident.Envelope"));
     let found: serde_json::Value = serde_json::from_slice(data).expect("JSON");
@@ -186,7 +186,7 @@ async fn json_schema_writes_the_same_rows_as_plain_json() {
 #[tokio::test]
 async fn rows_without_a_schema_are_refused_with_their_table() {
     let registry = Arc::new(Ledger::default());
-    let failure = through(shape(), &registry).records(&page(&[ROW]), &Shelf::default()).await.expect_err("no schema");
+    let failure = through(shape(), &registry).of(&page(&[ROW]), &Shelf::default()).await.expect_err("no schema");
     assert_eq!((&*failure.code, failure.retry), ("Record.Schemaless", Retry::Never));
     assert!(failure.message.starts_with("c/inc: "), "{failure}");
 }
@@ -196,7 +196,7 @@ async fn the_schema_of_the_documentation_is_what_is_registered() {
     let registry = Arc::new(Ledger::default());
     let row = Bytes::from(example("row").to_string());
     let shape = through(shape().mapped(documented_mapping()), &registry);
-    let records = shape.records(&page_of(&[row]), &Shelf::default()).await.expect("records");
+    let records = shape.of(&page_of(&[row]), &Shelf::default()).await.expect("records");
     let (candidate, value) = read_value(&registry, &records[0]);
     assert_eq!(candidate.text, example("avro").to_string(), "member for member");
     let time = some(Read::TimestampMillis(1_793_277_042_000));

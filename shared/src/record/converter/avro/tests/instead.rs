@@ -60,6 +60,27 @@ fn fields_find_each_other_by_name_whatever_their_order_and_the_order_of_null() {
 }
 
 #[test]
+fn a_decimal_has_no_more_digits_than_the_registrys_schema_says() {
+    let ours = Schema::structure("n.v", vec![Field::new("cost", Schema::logical(Logical::Decimal(2)).optional())]);
+    let cost = |precision: &str| {
+        theirs(&[&format!(r#"{{"name":"cost","type":["null",{{"type":"bytes","logicalType":"decimal"{precision},"scale":2}}]}}"#)])
+    };
+    let most = [(5, 99_999), (38, 10_i128.pow(38) - 1), (64, i128::MAX)];
+    for (precision, largest) in most {
+        let writer = resolved(&ours, &cost(&format!(r#","precision":{precision}"#))).expect("a writer");
+        let write = |unscaled| writer.write(&Value::Struct(vec![Value::Decimal(unscaled)]), &mut Vec::new());
+        assert_eq!((write(largest), write(-largest)), (Ok(()), Ok(())), "{precision}");
+        for beyond in [largest.checked_add(1), (-largest).checked_sub(1)].into_iter().flatten().filter(|_| precision < 64) {
+            let error = write(beyond).expect_err("a digit too many");
+            assert!(error.detail.contains("field cost") && error.detail.contains(&format!("precision is {precision}")), "{error}");
+        }
+    }
+    // Avro's own library takes that for plain bytes.
+    let error = Avro::default().writer(&ours, Some(&cost(""))).expect_err("no decimal");
+    assert!(error.to_string().contains("cost"), "{error}");
+}
+
+#[test]
 fn what_the_rows_do_not_have_is_written_as_the_schemas_default() {
     let more = [
         r#"{"name":"a","type":["null","string"],"default":null}"#,

@@ -1,4 +1,4 @@
-//! Schema registries, as the converters see them: a schema goes in, what stands before each record comes out.
+//! The registration of a schema, as converters ask for it: a schema goes in, what stands before each record comes out.
 //!
 //! A converter makes the text of a schema in its own format and asks a [`Registry`] for it once per page and schema. The
 //! registry knows the subject or name that the schema is kept under, caches what it answered for as long as the process
@@ -6,6 +6,7 @@
 //! it is, Confluent's or AWS Glue's, no converter knows.
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -72,11 +73,12 @@ pub struct Kept {
 /// Keeps schemas.
 #[async_trait]
 pub trait Registry: Send + Sync + fmt::Debug {
-    /// Registers the schema or finds it, as the settings say.
+    /// Registers the schema or finds it, as the settings say. What it takes ends by `by`, a reading of the monotonic clock, if
+    /// that comes before the time that the registry has anyway.
     ///
     /// # Errors
     /// The registry cannot be reached or refuses; told with the subject or name and the reason. Nothing was produced then.
-    async fn register(&self, candidate: &Candidate) -> Result<Registered, Failure>;
+    async fn register(&self, candidate: &Candidate, by: Option<Duration>) -> Result<Registered, Failure>;
 
     /// Asks what is there for the records of `topic`, and leaves nothing behind.
     ///

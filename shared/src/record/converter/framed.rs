@@ -1,4 +1,4 @@
-//! What all formats with a schema registry have in common: describe a schema, register it, write values behind a header.
+//! The converter of every format with a schema registry: describe a schema, have it registered, write values behind a header.
 //!
 //! ```text
 //! schema -> Format::describe -> Candidate -> Registry -> Registered -> Format::writer -> [header][data] per row
@@ -11,13 +11,14 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::registry::{Candidate, Kept, Language, Part, Registered, Registry};
+use super::registration::{Candidate, Kept, Language, Part, Registered, Registry};
 use super::{Converter, EncodeError, Encoder, PerSchema};
 use crate::failure::{Failure, Retry};
 use crate::record::schema::Schema;
@@ -134,7 +135,7 @@ impl<F: Format> Converter for RegistryConverter<F> {
         Some(self.registry.probe(topic, self.part).await)
     }
 
-    async fn encoder(&self, topic: &str, schema: Option<&Arc<Schema>>) -> Result<Arc<dyn Encoder>, Failure> {
+    async fn encoder(&self, topic: &str, schema: Option<&Arc<Schema>>, by: Option<Duration>) -> Result<Arc<dyn Encoder>, Failure> {
         let refuse = |error: SchemaError| Failure::new(error.code(), Retry::Never, format!("topic {topic}: {error}"));
         let format = match self.format.language() {
             Language::Avro => "Avro",
@@ -149,7 +150,7 @@ impl<F: Format> Converter for RegistryConverter<F> {
             language: self.format.language(),
             text: known.description.text.clone(),
         };
-        let registered = self.registry.register(&candidate).await?;
+        let registered = self.registry.register(&candidate, by).await?;
         let last = known.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(made) = last.filter(|made| made.registered == registered) {
             return Ok(made.encoder);
