@@ -38,6 +38,15 @@ impl Translation {
         self.notes.push((key.to_owned(), what.into()));
     }
 
+    /// Carries a value over as it is, unless it is an address with a password in it, which is a secret.
+    fn carry(&mut self, to: &str, (key, value): (&str, &str)) {
+        if has_login(value) {
+            self.secret(to, &variable(key), (key, value));
+        } else {
+            self.set(to, value);
+        }
+    }
+
     /// Carries a secret over if it is a placeholder, and puts one in its place if it is not.
     fn secret(&mut self, to: &str, variable: &str, (key, value): (&str, &str)) {
         if value.starts_with("${") && value.ends_with('}') {
@@ -47,6 +56,17 @@ impl Translation {
             self.hand(key, format!("was a plain secret; give it to {to} by the variable {variable}, or by a placeholder of another kind"));
         }
     }
+}
+
+/// The variable of the environment that a secret is asked for by, if its key has none of its own.
+fn variable(key: &str) -> String {
+    key.to_ascii_uppercase().replace(['.', '-'], "_")
+}
+
+/// Whether an address carries a user and a password, and not as placeholders.
+fn has_login(value: &str) -> bool {
+    let addresses = value.split(',').filter_map(|address| address.split_once("://"));
+    addresses.map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default()).any(|host| host.contains('@') && !host.contains("${"))
 }
 
 /// Runs the command.
@@ -70,13 +90,9 @@ fn read(file: &Path) -> Result<(String, BTreeMap<String, String>), Stop> {
     let text = text.map_err(|error| Stop::wrong(format!("{shown}: {error}")))?;
     let stem = || file.file_stem().map_or_else(|| "servicenow".to_owned(), |stem| stem.to_string_lossy().into_owned());
     if !text.trim_start().starts_with('{') {
-        let mut keys: BTreeMap<String, String> = text
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with(['#', '!']))
-            .filter_map(|line| line.split_once(['=', ':']))
-            .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
-            .collect();
+        let pairs = tablesweep::config::properties(&text).map_err(|error| Stop::wrong(format!("{shown}: {error}")))?;
+        // The last of two that are the same is Connect's.
+        let mut keys: BTreeMap<String, String> = pairs.into_iter().collect();
         let name = keys.remove("name").unwrap_or_else(stem);
         return Ok((name, keys));
     }

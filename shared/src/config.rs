@@ -46,6 +46,14 @@ pub use reference::reference;
 pub use topics::{TopicCreation, TopicSettings};
 pub use values::{Reader, Values};
 
+/// The pairs of a text in the format of `java.util.Properties`, in their order, doubles included.
+///
+/// # Errors
+/// An escape of the format that is none, with its line.
+pub fn properties(text: &str) -> Result<Vec<(String, String)>, String> {
+    document::properties(text).map_err(|error| error.to_string())
+}
+
 /// The environment, as a look-up: the process reads it in one place and hands it in.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Translation;
+use super::{Translation, variable};
 
 const PLATFORM: &str = "io.confluent.connect.servicenow.ServiceNowSourceConnector";
 const CLOUD: &str = "ServiceNowSource";
@@ -134,19 +134,24 @@ fn passed_on(given: &mut BTreeMap<String, String>, done: &mut Translation) {
     let keys: Vec<String> = given.keys().filter(|key| same(key)).cloned().collect();
     for key in keys {
         let value = given.remove(&key).unwrap_or_default();
-        let secret = ["password", "secret", "user.info", "jaas"].iter().any(|part| key.contains(part));
-        if secret {
-            let variable = key.to_ascii_uppercase().replace(['.', '-'], "_");
-            done.secret(&key.clone(), &variable, (&key, &value));
+        if is_secret(&key) {
+            done.secret(&key, &variable(&key), (&key, &value));
         } else {
-            done.set(key, value);
+            done.carry(&key, (&key, &value));
         }
     }
 }
 
+/// Whether a setting of a converter or a producer is one that nobody may see.
+fn is_secret(key: &str) -> bool {
+    let parts = ["password", "secret", "user.info", "jaas"];
+    let ends = [".auth.token", ".ssl.key.pem", ".ssl.keystore.key", ".sasl.oauthbearer.config"];
+    parts.iter().any(|part| key.contains(part)) || ends.iter().any(|end| key.ends_with(end))
+}
+
 fn address_and_login(given: &mut BTreeMap<String, String>, done: &mut Translation) {
     match given.remove("servicenow.url") {
-        Some(url) => done.set("snow.url", url.trim_end_matches('/')),
+        Some(url) => done.carry("snow.url", ("servicenow.url", url.trim_end_matches('/'))),
         None => done.hand("servicenow.url", "is missing; give the instance's address as snow.url"),
     }
     let oauth = given.remove("auth.type").is_some_and(|kind| kind.eq_ignore_ascii_case("oauth2")) || given.contains_key("oauth2.client.id");
@@ -169,8 +174,12 @@ fn address_and_login(given: &mut BTreeMap<String, String>, done: &mut Translatio
         let unused = oauth && to == "snow.auth.username";
         if unused { done.note(key, "belongs to basic authentication and is left out") } else { done.set(to, value) }
     }
+    let (password, unused) = if oauth { (None, password) } else { (password, None) };
+    if let Some((key, _)) = unused {
+        done.note(key, "belongs to basic authentication and is left out");
+    }
     let secrets = [
-        (password.filter(|_| !oauth), "snow.auth.password", "SNOW_PASSWORD"),
+        (password, "snow.auth.password", "SNOW_PASSWORD"),
         (secret, "snow.oauth.client.secret", "SNOW_CLIENT_SECRET"),
         (proxy.1, "snow.http.proxy.password", "SNOW_PROXY_PASSWORD"),
         (keystore, "snow.tls.keystore.password", "SNOW_KEYSTORE_PASSWORD"),
@@ -181,12 +190,16 @@ fn address_and_login(given: &mut BTreeMap<String, String>, done: &mut Translatio
             done.secret(to, variable, (key, &value));
         }
     }
-    // Confluent's default for a scope that nobody set.
-    if let Some((_, scope)) = scope.filter(|(_, scope)| scope != "any") {
-        done.set("snow.oauth.scope", scope);
+    match scope {
+        // Confluent's default for a scope that nobody set.
+        Some((key, scope)) if scope == "any" => done.note(key, "is left out: `any` is none"),
+        Some((_, scope)) => done.set("snow.oauth.scope", scope),
+        None => {}
     }
-    if let Some((key, _)) = property.filter(|(_, property)| property != "access_token") {
-        done.hand(key, "the token is read from access_token, as an instance answers it");
+    match property {
+        Some((key, property)) if property == "access_token" => done.note(key, "is left out: the token is always read from there"),
+        Some((key, _)) => done.hand(key, "the token is read from access_token, as an instance answers it"),
+        None => {}
     }
 }
 
@@ -296,9 +309,23 @@ fn shape(class: &str, given: &mut BTreeMap<String, String>, done: &mut Translati
     }
 }
 
+/// Why a key of which there are many says nothing here.
+fn unneeded(key: &str, value: &str) -> Option<&'static str> {
+    if key.starts_with("confluent.") {
+        Some("is left out: there is no licence here, and no topic for one")
+    } else if key.starts_with("csfle") && value == "false" {
+        Some("is left out: it is off")
+    } else {
+        None
+    }
+}
+
 fn rest(mut given: BTreeMap<String, String>, done: &mut Translation) {
-    given.retain(|key, _| !key.starts_with("confluent."));
-    given.retain(|key, value| !(key.starts_with("csfle") && value == "false"));
+    given.retain(|key, value| {
+        let why = unneeded(key, value);
+        why.iter().for_each(|why| done.note(key, *why));
+        why.is_none()
+    });
     apply(GLOBAL, "", "", &mut given, done);
     for key in given.keys() {
         done.hand(key, "is no key that is known here, and was left out");
@@ -310,7 +337,7 @@ fn apply(rules: &[(&str, Rule)], from: &str, to: &str, given: &mut BTreeMap<Stri
         let key = format!("{from}{key}");
         let Some(value) = given.remove(&key) else { continue };
         match rule {
-            To(name) => done.set(format!("{to}{name}"), value),
+            To(name) => done.carry(&format!("{to}{name}"), (&key, &value)),
             Seconds(name) => scaled(&key, &format!("{to}{name}"), &value, |number| number.checked_mul(1000), done),
             Retries(name) => scaled(&key, &format!("{to}{name}"), &value, |number| number.checked_add(1), done),
             Dropped(why) => done.note(&key, format!("is left out: {why}")),

@@ -157,6 +157,159 @@ fn no_key_is_passed_over_in_silence() {
     assert!(migrated.said.contains("note: servicenow.ssl.enabled: "), "{}", migrated.said);
 }
 
+/// Keys of Confluent's documentation, each with a value that changes nothing for somebody who reads the rest.
+const EASILY_MISSED: &[(&str, &str)] = &[
+    ("behavior.on.error", "FAIL"),
+    ("confluent.license", "abc"),
+    ("connection.password", "${env:SNOW_PW}"),
+    ("connection.user", "u"),
+    ("csfle.enabled", "false"),
+    ("csfle.onFailure", "ERROR"),
+    ("kafka.api.key", "k"),
+    ("max.retries", "4"),
+    ("oauth2.client.auth.mode", "header"),
+    ("oauth2.client.scope", "any"),
+    ("oauth2.client.scope", "useraccount"),
+    ("oauth2.token.property", "access_token"),
+    ("oauth2.token.property", "token"),
+    ("output.data.format", "JSON"),
+    ("proxy.password", "${env:PROXY_PW}"),
+    ("proxy.username", "u"),
+    ("read.timeout.ms", "30000"),
+    ("reporter.error.topic.name", "errors"),
+    ("retry.backoff.policy", "EXPONENTIAL_WITH_JITTER"),
+    ("schema.context.name", "default"),
+    ("servicenow.password", "${env:SNOW_PW}"),
+    ("servicenow.ssl.enabled", "true"),
+    ("servicenow.ssl.keystore.password", "${env:KEYS_PW}"),
+    ("servicenow.user", "u"),
+    ("table1.count.records", "true"),
+    ("table1.pagination.query", "active=true"),
+    ("table1.pagination.query.field", "sys_updated_on"),
+    ("table1.query.domain", "true"),
+    ("tables.num", "1"),
+    ("transforms", "mask"),
+    ("write.timeout.ms", "30000"),
+];
+
+#[test]
+fn each_key_shows_in_what_comes_out_or_in_what_is_said() {
+    let dir = TempDir::new().expect("a folder");
+    let come_of = |key: &str, value: &str| {
+        let mut given = json!({
+            "name": "cloud", "connector.class": "ServiceNowSourceV2", "servicenow.url": "https://acme.service-now.com",
+            "auth.type": "OAUTH2", "oauth2.client.id": "client", "oauth2.client.secret": "${env:CLIENT_SECRET}",
+            "table1.name": "incident", "table1.topic": "t",
+        });
+        given[key] = json!(value);
+        std::fs::write(dir.path().join("given"), given.to_string()).expect("written");
+        let (_, document, said) = run(&dir, &["migrate", "given"]);
+        (document, said)
+    };
+    let without = come_of("name", "cloud");
+    assert_eq!(without.1, "", "nothing is said of a document that is carried over whole");
+    for (key, value) in EASILY_MISSED {
+        let (document, said) = come_of(key, value);
+        assert!(document != without.0 || said.contains(&format!(" {key}: ")), "{key}={value} is passed over: {said}");
+    }
+}
+
+#[test]
+fn a_query_that_pages_by_itself_needs_a_hand_and_is_not_carried_over() {
+    for query in ["active=true^sys_created_on>${offset}", "active=true^ORDERBYsys_created_on", "active=true^orderbydescnumber"] {
+        let given = json!({
+            "connector.class": "ServiceNowSourceV2", "servicenow.url": "https://acme.service-now.com", "servicenow.user": "u",
+            "servicenow.password": "${env:SNOW_PW}", "table1.name": "incident", "table1.topic": "t", "table1.pagination.query": query,
+        });
+        let migrated = migrate(&given.to_string());
+        assert_eq!((migrated.code, &migrated.document["config"]["snow.table.incident.query"]), (Some(1), &Value::Null), "{query}");
+        assert!(migrated.said.contains("needs a hand: table1.pagination.query: "), "{}", migrated.said);
+    }
+}
+
+#[test]
+fn what_belongs_to_another_way_to_sign_in_is_left_out_and_told() {
+    let given = json!({
+        "connector.class": "ServiceNowSourceV2", "servicenow.url": "https://acme.service-now.com", "servicenow.user": "u",
+        "servicenow.password": SECRET, "auth.type": "OAUTH2", "oauth2.client.id": "client",
+        "oauth2.client.secret": "${env:CLIENT_SECRET}", "table1.name": "incident", "table1.topic": "t",
+    });
+    let migrated = migrate(&given.to_string());
+    let config = &migrated.document["config"];
+    assert_eq!((migrated.code, &config["snow.auth.type"]), (Some(0), &json!("oauth2")), "{}", migrated.said);
+    assert_eq!((&config["snow.auth.username"], &config["snow.auth.password"]), (&Value::Null, &Value::Null));
+    for key in ["servicenow.user", "servicenow.password"] {
+        assert!(migrated.said.contains(&format!("note: {key}: belongs to basic authentication")), "{}", migrated.said);
+    }
+}
+
+#[test]
+fn no_secret_is_carried_over_wherever_it_stands() {
+    let given = json!({
+        "connector.class": "ServiceNowSource",
+        "servicenow.url": format!("https://me:{SECRET}@acme.service-now.com"),
+        "servicenow.user": "u",
+        "servicenow.password": SECRET,
+        "servicenow.table": "incident",
+        "servicenow.since": "2026-01-01 12:30:00",
+        "kafka.topic": "t",
+        "proxy.url": format!("http://me:{SECRET}@proxy.example:3128"),
+        "servicenow.ssl.truststore.path": "/opt/config/trust.p12",
+        "servicenow.ssl.truststore.password": SECRET,
+        "output.data.format": "AVRO",
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": "https://registry.example",
+        "value.converter.bearer.auth.credentials.source": "STATIC_TOKEN",
+        "value.converter.bearer.auth.token": SECRET,
+        "key.converter": "io.confluent.connect.avro.AvroConverter",
+        "key.converter.schema.registry.url": format!("https://me:{SECRET}@registry.example"),
+        "producer.override.security.protocol": "SSL",
+        "producer.override.ssl.keystore.certificate.chain": "-----BEGIN CERTIFICATE-----",
+        "producer.override.ssl.keystore.key": format!("-----BEGIN PRIVATE KEY-----{SECRET}"),
+        "producer.override.ssl.key.password": SECRET,
+    });
+    let migrated = migrate(&given.to_string());
+    assert_eq!(migrated.code, Some(1));
+    let config = &migrated.document["config"];
+    for (from, to, variable) in [
+        ("servicenow.url", "snow.url", "SERVICENOW_URL"),
+        ("servicenow.password", "snow.auth.password", "SNOW_PASSWORD"),
+        ("proxy.url", "snow.http.proxy.url", "PROXY_URL"),
+        ("servicenow.ssl.truststore.password", "snow.tls.truststore.password", "SNOW_TRUSTSTORE_PASSWORD"),
+        ("value.converter.bearer.auth.token", "value.converter.bearer.auth.token", "VALUE_CONVERTER_BEARER_AUTH_TOKEN"),
+        ("key.converter.schema.registry.url", "key.converter.schema.registry.url", "KEY_CONVERTER_SCHEMA_REGISTRY_URL"),
+        ("producer.override.ssl.keystore.key", "producer.override.ssl.keystore.key", "PRODUCER_OVERRIDE_SSL_KEYSTORE_KEY"),
+        ("producer.override.ssl.key.password", "producer.override.ssl.key.password", "PRODUCER_OVERRIDE_SSL_KEY_PASSWORD"),
+    ] {
+        assert_eq!(config[to], format!("${{env:{variable}}}"), "{to}");
+        assert!(migrated.said.contains(&format!("needs a hand: {from}: was a plain secret")), "{from} is missing in: {}", migrated.said);
+    }
+    // What is no secret is carried over, and a time as it is.
+    assert_eq!(config["value.converter.schema.registry.url"], "https://registry.example");
+    assert_eq!(config["snow.table.incident.start.timestamp"], "2026-01-01 12:30:00");
+}
+
+#[test]
+fn properties_are_read_as_java_reads_them() {
+    let given = format!(
+        "! of a worker\nname : tick\\u00e9ts\nconnector.class={PLATFORM}\nservicenow.url = https\\://acme.service-now.com\n\
+         servicenow.user:${{env:\\\n  SNOW_USER}}\nservicenow.password ${{env:SNOW_PW}}\nservicenow.table=incident\nservicenow.since=2026-01-05\n\
+         kafka.topic=first\nkafka.topic=snow.incident\n"
+    );
+    let migrated = migrate(&given);
+    assert_eq!(migrated.code, Some(0), "{}", migrated.said);
+    let config = &migrated.document["config"];
+    assert_eq!(migrated.document["name"], "tick\u{e9}ts");
+    for (key, value) in [
+        ("snow.url", "https://acme.service-now.com"),
+        ("snow.auth.username", "${env:SNOW_USER}"),
+        ("snow.auth.password", "${env:SNOW_PW}"),
+        ("snow.table.incident.topic", "snow.incident"),
+    ] {
+        assert_eq!(config[key], value, "{key}");
+    }
+}
+
 #[test]
 fn a_document_that_needs_no_migration_and_one_of_another_connector_are_refused() {
     let dir = TempDir::new().expect("a folder");
