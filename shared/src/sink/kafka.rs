@@ -11,7 +11,7 @@
 //!   after a fatal error and after a long sleep (`connection`).
 //! * Timeouts nest, and a combination that does not is refused at the start (`settings`): a request within the life of
 //!   a record, the life of a record within [`Sink::message_timeout`], and that within the invocation.
-//! * Who we are is said anew when it has changed: secrets that were rotated are read again after a refused login
+//! * Who we are is said anew when it has changed: secrets and certificates that were replaced are read again after a refusal
 //!   (`rotation`), and an identity of AWS signs tokens with credentials that are fetched before they end (`iam`).
 //! * A connection that fails for a reason that does not pass is told apart from one that just fails (`barrier`).
 //! * Should librdkafka be late with its reports, the producer is purged and given up, so that `message_timeout` holds.
@@ -258,10 +258,10 @@ impl KafkaSink {
     }
 }
 
-/// Returns once the brokers have refused the login of `session` and there is another to try, and else never.
+/// Returns once `session` was refused for who it is and there is something else to be, and else never.
 async fn another_login(connection: &Connection, session: &Session) {
-    session.refused().await;
-    if !connection.renew(session).await {
+    let refused = session.refused().await;
+    if !connection.renew(session, refused).await {
         std::future::pending::<()>().await;
     }
 }

@@ -4,11 +4,12 @@
 //! read again, once, and what was refused is tried with what came of it.
 
 use serde_json::{Value, json};
-use tablesweep_testbed::kafka::Broker;
-use tablesweep_testbed::kafka::security::{self, SCRAM};
+use tablesweep_testbed::kafka::security::{self, SCRAM, pem};
+use tablesweep_testbed::kafka::{self, Broker};
 use tablesweep_testbed::moto;
+use tablesweep_testbed::proxy::Action;
 
-use super::bed::{Bed, Setup, TIMEOUT, swept};
+use super::bed::{Bed, PATIENCE, Setup, TIMEOUT, swept};
 
 const NEW: &str = "scram-after-the-rotation";
 const READ: &str = "secretsmanager.GetSecretValue";
@@ -62,13 +63,7 @@ impl Rotating {
     }
 
     async fn keep(&self, operation: &str, id: &str, password: &str) {
-        let content = json!({"username": SCRAM.0, "password": password}).to_string();
-        let server = moto::shared().await.expect("moto runs");
-        let (status, answer) = server
-            .call(&format!("secretsmanager.{operation}"), &json!({id: self.secret, "SecretString": content}))
-            .await
-            .expect("an answer");
-        assert_eq!(status, 200, "{answer}");
+        keep(operation, &json!({id: self.secret}), &json!({"username": SCRAM.0, "password": password})).await;
     }
 
     /// The password is another one, and the connections are lost.
@@ -98,6 +93,49 @@ impl Rotating {
         }
         panic!("the rows do not come: {before:?}");
     }
+}
+
+/// Keeps a secret with this content; `named` names it as `operation` wants.
+async fn keep(operation: &str, named: &Value, content: &Value) {
+    let mut request = named.clone();
+    request["SecretString"] = json!(content.to_string());
+    let server = moto::shared().await.expect("moto runs");
+    let (status, answer) = server.call(&format!("secretsmanager.{operation}"), &request).await.expect("an answer");
+    assert_eq!(status, 200, "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_certificate_that_was_replaced_since_it_was_read_is_read_again_and_shown_in_the_same_sweep() {
+    let broker = kafka::secured().await.expect("Kafka starts");
+    let bed = Bed::new(broker, Setup::of(broker)).await;
+    bed.generate("inc", 300);
+    let of = |text: &str| json!({"certificate": pem(text, "CERTIFICATE"), "key": pem(text, "PRIVATE KEY")});
+    keep("CreateSecret", &json!({"Name": "rotation-certificate"}), &of(security::STRANGER)).await;
+    bed.document(
+        "worker.json",
+        &json!({
+            "bootstrap.servers": broker.mutual_bootstrap(),
+            "security.protocol": "SSL",
+            "ssl.ca.pem": security::AUTHORITY,
+            "ssl.certificate.pem": "${secretsmanager:rotation-certificate:certificate}",
+            "ssl.key.pem": "${secretsmanager:rotation-certificate:key}",
+            "producer.message.timeout.ms": "5000",
+            "producer.reconnect.backoff.max.ms": "300",
+        }),
+    );
+    // What is answered first is the certificate that the brokers refuse. By the time that they do, there is another.
+    let first = bed.cursors.on(READ, 1..=1, Action::HoldResponse);
+    let replaced = async {
+        first.wait_fired(1, PATIENCE).await.expect("the secret is read");
+        keep("PutSecretValue", &json!({"SecretId": "rotation-certificate"}), &of(security::CLIENT)).await;
+        first.release();
+    };
+    let (sweep, ()) = tokio::join!(bed.sweep("inc", "one", "stream"), replaced);
+    let table = swept(&sweep);
+    assert_eq!((&table["outcome"], &table["rows"]), (&json!("caught_up"), &json!(300)), "{table}");
+    let reads = bed.cursors.carried().iter().filter(|carried| carried.contains(READ)).count();
+    assert_eq!((reads, bed.extra_records("inc").await), (2, 0));
+    assert!(!bed.logs().contains("PRIVATE KEY"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use tokio::sync::Mutex;
 
 use super::KafkaOptions;
+use super::context::Refused;
 use super::error::KafkaError;
 use super::iam::Signer;
 use super::rotation::Rotation;
@@ -104,10 +105,11 @@ impl Connection {
         Session::open(settings, self.host(), self.signer.clone())
     }
 
-    /// The brokers refuse the login of this producer, so that the next one is made of what is read now. Says whether that is
-    /// something else. The producer itself is left alone.
-    pub(super) async fn renew(&self, session: &Session) -> bool {
-        if let Some(signer) = &self.signer {
+    /// This producer is refused for who it is, so that the next one is made of what is read now. Says whether that is something
+    /// else. The producer itself is left alone.
+    pub(super) async fn renew(&self, session: &Session, refused: Refused) -> bool {
+        // What signs tokens is no certificate.
+        if let Some(signer) = self.signer.as_ref().filter(|_| refused == Refused::Login) {
             return signer.renew(session.access_key()).await;
         }
         let Some(rotation) = &self.rotation else { return false };
@@ -116,7 +118,8 @@ impl Connection {
             Err(failure) => {
                 tracing::warn!(
                     code = &*failure.code,
-                    "the brokers refuse the login, and the secrets cannot be read again: {}",
+                    ?refused,
+                    "the brokers cannot be signed in to, and the secrets cannot be read again: {}",
                     failure.message
                 );
                 return false;
@@ -128,7 +131,7 @@ impl Connection {
             match made {
                 Ok(settings) => *read = Read { given, settings: Arc::new(settings) },
                 Err(error) => {
-                    tracing::warn!("the brokers refuse the login, and what was read again makes no producer: {error}");
+                    tracing::warn!(?refused, "the brokers cannot be signed in to, and what was read again makes no producer: {error}");
                     return false;
                 }
             }

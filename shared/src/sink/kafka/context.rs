@@ -35,8 +35,8 @@ pub(super) struct Context {
     trouble: Mutex<Trouble>,
     /// Whether there was trouble since the last acknowledgement; kept apart so that an acknowledgement takes no lock.
     troubled: AtomicBool,
-    /// Whether the brokers have refused the login.
-    refused: watch::Sender<bool>,
+    /// What of who we say we are was refused last.
+    refused: watch::Sender<Option<Refused>>,
     quiet: Mutex<BTreeMap<String, Quiet>>,
 }
 
@@ -52,6 +52,15 @@ pub(super) struct Trouble {
     at: Duration,
 }
 
+/// What may be another one by now, where it was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// A user's name, a password, a token.
+    Login,
+    /// A certificate, of ours or of the brokers.
+    Certificate,
+}
+
 #[derive(Debug, Default)]
 struct Quiet {
     until: Duration,
@@ -60,14 +69,20 @@ struct Quiet {
 
 impl Context {
     pub(super) fn new(host: Host, secrets: Vec<String>, signer: Option<Arc<Signer>>) -> Self {
-        let (trouble, refused, quiet) = (Mutex::default(), watch::Sender::new(false), Mutex::default());
+        let (trouble, refused, quiet) = (Mutex::default(), watch::Sender::new(None), Mutex::default());
         Self { host, secrets, signer, in_flight: AtomicU64::new(0), trouble, troubled: AtomicBool::new(false), refused, quiet }
     }
 
-    /// Returns once the brokers have refused the login.
-    pub(super) async fn refused(&self) {
-        // The sender lives as long as this does.
-        drop(self.refused.subscribe().wait_for(|refused| *refused).await);
+    /// Returns once the brokers have refused who we say we are, or one side the other's certificate.
+    pub(super) async fn refused(&self) -> Refused {
+        let mut refused = self.refused.subscribe();
+        loop {
+            if let Some(refused) = *refused.borrow_and_update() {
+                return refused;
+            }
+            // The sender lives as long as this does.
+            drop(refused.changed().await);
+        }
     }
 
     /// Records are about to be handed over.
@@ -102,8 +117,10 @@ impl Context {
             *trouble = Trouble { said: Some(said), barrier, current: true, at: self.host.monotonic() };
         }
         self.troubled.store(true, Ordering::Release);
-        if barrier == Some(Barrier::Login) {
-            self.refused.send_replace(true);
+        match barrier {
+            Some(Barrier::Login) => drop(self.refused.send_replace(Some(Refused::Login))),
+            Some(Barrier::Certificate) => drop(self.refused.send_replace(Some(Refused::Certificate))),
+            Some(Barrier::Token | Barrier::Protocol) | None => {}
         }
     }
 

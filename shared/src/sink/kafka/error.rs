@@ -42,9 +42,9 @@ pub(super) enum KafkaError {
     Credentials { reason: String },
 
     #[error(
-        "{what} because the certificates of the brokers at {brokers} and of this client do not suit each other{said}. Name the authority that signed the brokers' in ssl.ca.location or ssl.ca.pem (without either, the system's are trusted), and give the client's own in ssl.certificate.pem and ssl.key.pem if the port asks for one"
+        "{what} because the certificates of the brokers at {brokers} and of this client do not suit each other{said}. {}", certificate_remedy(*renewed)
     )]
-    Certificate { what: String, brokers: String, said: String },
+    Certificate { what: String, brokers: String, said: String, renewed: bool },
 
     #[error(
         "{what} because the port of the brokers at {brokers} (bootstrap.servers) does not seem to speak {protocol} (security.protocol){said}. Let the two suit each other; the ports of Amazon MSK are 9098 for IAM, 9096 for SCRAM, 9094 for TLS and 9092 without"
@@ -82,7 +82,7 @@ impl KafkaError {
 
     /// The same error, told by whether there is another login to try.
     pub(super) fn with_another_login(mut self, is_there: bool) -> Self {
-        if let Self::Unauthorized { renewed, .. } = &mut self {
+        if let Self::Unauthorized { renewed, .. } | Self::Certificate { renewed, .. } = &mut self {
             *renewed = is_there;
         }
         self
@@ -101,7 +101,8 @@ impl From<KafkaError> for Failure {
             KafkaError::Unauthorized { renewed: true, .. } => ("Sink.Unauthorized", Retry::NextTick),
             KafkaError::Unauthorized { renewed: false, .. } => ("Sink.Unauthorized", Retry::Never),
             KafkaError::Credentials { .. } => ("Sink.Credentials", Retry::NextTick),
-            KafkaError::Certificate { .. } => ("Sink.Certificate", Retry::Never),
+            KafkaError::Certificate { renewed: true, .. } => ("Sink.Certificate", Retry::NextTick),
+            KafkaError::Certificate { renewed: false, .. } => ("Sink.Certificate", Retry::Never),
             // Read off the moment at which the connection was closed, which is no proof.
             KafkaError::Protocol { .. } => ("Sink.Protocol", Retry::NextTick),
             KafkaError::Denied { .. } => ("Sink.Denied", Retry::Never),
@@ -122,6 +123,15 @@ fn login_remedy(renewed: bool) -> &'static str {
         "The secrets of the documents have changed since; the next sweep signs in with the new ones"
     } else {
         "Check sasl.mechanism, sasl.username and sasl.password; with AWS_MSK_IAM the role's right to kafka-cluster:Connect"
+    }
+}
+
+fn certificate_remedy(renewed: bool) -> &'static str {
+    if renewed {
+        "The certificates of the documents have changed since; the next sweep goes by the new ones"
+    } else {
+        "Name the authority that signed the brokers' in ssl.ca.location or ssl.ca.pem (without either, the system's are trusted), and give \
+         the client's own in ssl.certificate.pem and ssl.key.pem if the port asks for one"
     }
 }
 
@@ -249,7 +259,7 @@ fn barred(what: &str, trouble: &Trouble, settings: &Settings) -> Option<KafkaErr
     Some(match trouble.barrier.filter(|_| trouble.current)? {
         Barrier::Login => KafkaError::Unauthorized { what, brokers, said, renewed: false },
         Barrier::Token => KafkaError::Credentials { reason: trouble.said.clone().unwrap_or_default() },
-        Barrier::Certificate => KafkaError::Certificate { what, brokers, said },
+        Barrier::Certificate => KafkaError::Certificate { what, brokers, said, renewed: false },
         Barrier::Protocol => KafkaError::Protocol { what, brokers, protocol: settings.protocol().to_owned(), said },
     })
 }

@@ -1,8 +1,8 @@
 //! Secrets that have changed since they were read.
 //!
-//! A producer outlives its password: an environment that is kept warm by its ticks can live for days, and brokers
-//! ask for the password only when a connection is made. So when they refuse a login, the settings are read again, and if they
-//! have changed, a producer is made of the new ones.
+//! A producer outlives its password and its certificate: an environment that is kept warm by its ticks can live for days, and
+//! brokers ask for either only when a connection is made. So when a login or a certificate is refused, the settings are read
+//! again, and if they have changed, a producer is made of the new ones.
 
 use std::collections::BTreeMap;
 

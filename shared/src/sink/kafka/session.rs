@@ -13,7 +13,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, PurgeConfig, ThreadedProducer};
 use tokio::time::Sleep;
 
-use super::context::{Context, Trouble};
+use super::context::{Context, Refused, Trouble};
 use super::error::{self, KafkaError, shown_key};
 use super::iam::Signer;
 use super::page::{Failed, Page};
@@ -87,9 +87,9 @@ impl Session {
         Arc::ptr_eq(&self.settings, settings)
     }
 
-    /// Returns once the brokers have refused this producer's login.
-    pub(super) async fn refused(&self) {
-        self.context().refused().await;
+    /// Returns once this producer was refused for who it is.
+    pub(super) async fn refused(&self) -> Refused {
+        self.context().refused().await
     }
 
     fn producer(&self) -> &ThreadedProducer<Context> {
