@@ -2,6 +2,7 @@
 
 mod choices;
 mod faults;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

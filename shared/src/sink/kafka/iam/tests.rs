@@ -173,19 +173,35 @@ async fn credentials_that_have_ended_when_they_come_are_none() {
 }
 
 #[tokio::test]
-async fn twenty_tables_wait_for_a_provider_that_hangs_as_long_as_one() {
+async fn twenty_tables_wait_for_a_provider_that_hangs_as_long_as_one_whether_nothing_or_something_expired_is_held() {
     let host = Host::system();
-    let provider = Provider::of(&[Answer::Hangs]);
-    let given = SharedCredentialsProvider::new(Shared(provider.clone()));
-    let signer = Signer::new("eu-west-1".to_owned(), Some(given), host.clone());
-    let all = futures_util::future::join_all((0..20).map(|_| signer.ready())).await;
-    let took = host.monotonic();
+    let started = host.monotonic();
+    let expired = credentials("AKID", None, Some(at(host.now_ms() - 1)));
+    let each = [None, Some(expired)].map(async |held| {
+        let provider = Provider::of(&[Answer::Hangs]);
+        let given = SharedCredentialsProvider::new(Shared(provider.clone()));
+        let signer = Signer::new("eu-west-1".to_owned(), Some(given), host.clone());
+        signer.held.lock().unwrap().credentials = held;
+        let all = futures_util::future::join_all((0..20).map(|_| signer.ready())).await;
+        for ready in all {
+            let failure = Failure::from(ready.unwrap_err());
+            assert!(failure.message.contains("no answer came within 5 s"), "{failure}");
+        }
+        assert_eq!(provider.asked(), 1);
+    });
+    futures_util::future::join_all(each).await;
+    let took = host.monotonic().saturating_sub(started);
     assert!(took >= FETCH && took < FETCH + Duration::from_secs(3), "{took:?}");
-    for ready in all {
-        let failure = Failure::from(ready.unwrap_err());
-        assert!(failure.message.contains("no answer came within 5 s"), "{failure}");
-    }
-    assert_eq!(provider.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_login_is_not_worth_another_try_when_no_credentials_can_be_fetched() {
+    let clock = ManualClock::at(NOON);
+    let provider = Provider::of(&[Answer::Ends(NOON + 3_600_000), Answer::Fails]);
+    let signer = signer(&provider, &clock);
+    signer.ready().await.unwrap();
+    assert!(!signer.renew(Some("AKID0")).await, "there are no others");
+    assert_eq!((provider.asked(), signer.access_key().as_deref()), (2, Some("AKID0")), "and these may be good elsewhere");
 }
 
 #[tokio::test]

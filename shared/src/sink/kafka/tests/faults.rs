@@ -82,6 +82,33 @@ async fn a_user_without_the_right_to_idempotence_is_told_which_right_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_probe_tells_of_the_right_to_idempotence_that_only_the_producer_of_records_needs() {
+    let brokers = Brokers::start();
+    let sink = brokers.sink();
+    brokers.cluster.request_errors(Api::InitProducerId, &[Err::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED]);
+    let (topic, found) = sink.probe(&[TOPIC]).await.remove(0);
+    let failure = found.unwrap_err();
+    assert_eq!((&*topic, &*failure.code, failure.retry), (TOPIC, "Sink.Denied", Retry::Never));
+    assert_names(&failure, &["IdempotentWrite"]);
+    let (_, found) = brokers.sink().probe(&[TOPIC]).await.remove(0);
+    assert_eq!(found, Ok(crate::sink::TopicFound::Ready { partitions: 3 }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_broker_answers_for_one_topic_is_told_of_all_without_asking_again() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let settings = BTreeMap::from([("bootstrap.servers".to_owned(), format!("127.0.0.1:{port}"))]);
+    let sink = KafkaSink::new(&settings, &options(), OversizePolicy::Fail).unwrap();
+    let (clock, topics) = (Host::system(), ["a", "b", "c"]);
+    let found = sink.probe(&topics).await;
+    assert!(clock.monotonic() < Duration::from_secs(8), "one wait of five seconds, and not three: {:?}", clock.monotonic());
+    assert_eq!(found.iter().map(|(topic, _)| topic.as_str()).collect::<Vec<_>>(), topics);
+    for (topic, found) in found {
+        assert_eq!(&*found.unwrap_err().code, "Sink.Unreachable", "{topic}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_gets_no_answer_fails_within_the_message_timeout_and_nothing_stays_in_flight() {
     let brokers = Brokers::start();
     let sink = brokers.sink_with("message.timeout.ms", "1500", OversizePolicy::Fail);
@@ -220,7 +247,7 @@ async fn a_wrong_security_protocol_is_told_by_the_check() {
     let brokers = Brokers::start();
     let sink = brokers.sink_with("security.protocol", "ssl", OversizePolicy::Fail);
     let failure = sink.check(&[TOPIC]).await.unwrap_err();
-    assert_eq!((&*failure.code, failure.retry), ("Sink.Protocol", Retry::NextTick));
+    assert_eq!((&*failure.code, failure.retry), ("Sink.Protocol", Retry::NextTick), "{failure}");
     assert_names(&failure, &["security.protocol", "SSL_HANDSHAKE"]);
 }
 

@@ -1,0 +1,107 @@
+//! Which producer is kept, which is replaced, and by what.
+
+use super::*;
+
+/// Noon of some day, in milliseconds.
+const NOON: i64 = 1_700_000_000_000;
+
+fn with_clock(clock: &Arc<ManualClock>) -> KafkaOptions {
+    KafkaOptions { host: Host::with_clock(clock.clone()), ..options() }
+}
+
+/// Settings that are read again, or cannot be.
+struct Again(Result<BTreeMap<String, String>, Failure>);
+
+#[async_trait]
+impl Rotation for Again {
+    fn places(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    async fn renew(&self) -> Result<BTreeMap<String, String>, Failure> {
+        self.0.clone()
+    }
+}
+
+/// Whether there is another login for a producer of `settings`, and the settings of the next one.
+async fn renewed(settings: &BTreeMap<String, String>, again: Result<BTreeMap<String, String>, Failure>) -> (bool, String) {
+    let connection = Connection::new(settings, &options(), Some(Arc::new(Again(again)))).unwrap();
+    let session = connection.session().await.unwrap();
+    let is_another = connection.renew(&session, context::Refused::Certificate).await;
+    let client_id = connection.settings().client_config().get("client.id").unwrap().to_owned();
+    (is_another, client_id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_login_is_one_that_can_be_read_that_differs_and_that_makes_a_producer() {
+    let of = |client_id: &str| {
+        BTreeMap::from([("bootstrap.servers", "127.0.0.1:1"), ("client.id", client_id)].map(|(n, v)| (n.to_owned(), v.to_owned())))
+    };
+    let first = of("first");
+    let unread = Failure::new("Config.Unresolved", crate::failure::Retry::NextTick, "no answer");
+    let mut broken = of("second");
+    broken.insert("sasl.mechanism".to_owned(), "NONE_SUCH".to_owned());
+    for (again, expected) in [
+        (Err(unread), (false, "first")),
+        (Ok(first.clone()), (false, "first")),
+        (Ok(broken), (false, "first")),
+        (Ok(of("second")), (true, "second")),
+    ] {
+        let (is_another, client_id) = renewed(&first, again.clone()).await;
+        assert_eq!((is_another, &*client_id), expected, "{again:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_with_records_in_flight_is_not_replaced_however_long_that_takes() {
+    let (brokers, clock) = (Brokers::start(), ManualClock::at(NOON));
+    let sink = KafkaSink::new(&brokers.settings(), &with_clock(&clock), OversizePolicy::Fail).unwrap();
+    deliver(&sink, rows("a", 1)).await.unwrap();
+    let first = sink.connection.session().await.unwrap();
+    brokers.cluster.broker_round_trip_time(-1, Duration::from_millis(700)).unwrap();
+    let acks = sink.send(rows("b", 10)).await.unwrap();
+    clock.step_to(NOON + connection::IDLE_MS + 1);
+    assert!(Arc::ptr_eq(&first, &sink.connection.session().await.unwrap()));
+    assert_eq!(acks.await.unwrap().rows, 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_that_was_just_handed_out_has_not_slept() {
+    let clock = ManualClock::at(NOON);
+    let sink = KafkaSink::new(
+        &BTreeMap::from([("bootstrap.servers".to_owned(), "127.0.0.1:1".to_owned())]),
+        &with_clock(&clock),
+        OversizePolicy::Fail,
+    )
+    .unwrap();
+    let first = sink.connection.session().await.unwrap();
+    for step in 1..=3 {
+        clock.step_to(NOON + step * connection::IDLE_MS);
+        assert!(Arc::ptr_eq(&first, &sink.connection.session().await.unwrap()), "step {step}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_whose_page_was_not_delivered_is_asked_about_again() {
+    let brokers = Brokers::start();
+    let sink = brokers.sink_with("message.timeout.ms", "1500", OversizePolicy::Fail);
+    sink.check(&[TOPIC]).await.unwrap();
+    brokers.cluster.broker_down(1).unwrap();
+    sink.check(&[TOPIC]).await.unwrap();
+    deliver(&sink, rows("a", 1)).await.unwrap_err();
+    let failure = sink.check(&[TOPIC]).await.unwrap_err();
+    assert_eq!(&*failure.code, "Sink.Unreachable", "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_that_is_barred_from_its_brokers_does_not_go_on_trying() {
+    let brokers = Brokers::start();
+    for is_checked in [true, false] {
+        let sink = brokers.sink_with("security.protocol", "ssl", OversizePolicy::Fail);
+        let session = sink.connection.session().await.unwrap();
+        let failure = if is_checked { sink.check(&[TOPIC]).await.unwrap_err() } else { deliver(&sink, rows("a", 1)).await.unwrap_err() };
+        assert_eq!(&*failure.code, "Sink.Protocol", "{failure}");
+        assert!(!session.usable());
+        assert!(!Arc::ptr_eq(&session, &sink.connection.session().await.unwrap()));
+    }
+}
