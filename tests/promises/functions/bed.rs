@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tablesweep::cursor::dynamodb::{DynamoStore, create_table, local_client};
-use tablesweep::cursor::{CursorStore, Item};
+use tablesweep::cursor::{CursorStore, Identity, Item};
+use tablesweep::host::Host;
+use tablesweep::operate::{Operator, Order, Place};
 use tablesweep_testbed::kafka::{Broker, read_all};
 use tablesweep_testbed::lambda::{Function, Invocation, Runtime};
 use tablesweep_testbed::moto;
@@ -218,6 +220,19 @@ impl Bed {
         let store = DynamoStore::new(local_client(&server.endpoint()).await, &self.table);
         let items = store.list("snow").await.expect("items");
         items.into_iter().find(|item| item.identity.alias == alias)
+    }
+
+    /// An operator holds the table of `alias`, which was swept before.
+    pub async fn pause(&self, alias: &str) {
+        let server = moto::shared().await.expect("moto runs");
+        let store = DynamoStore::new(local_client(&server.endpoint()).await, &self.table);
+        let Identity { connector, alias, source, instance, table, field, id_field, fingerprint } =
+            self.item(alias).await.expect("an item").identity;
+        let [instance, table, field, id_field, fingerprint] = [instance, table, field, id_field, fingerprint].map(Some);
+        let place = Place { connector, alias, source, instance, table, field, id_field, fingerprint };
+        let operator = Operator { store: &store, host: &Host::system(), who: "test".to_owned() };
+        let prepared = operator.prepare(&place, Order::Pause { reason: "maintenance".to_owned() }).await.expect("prepared");
+        operator.carry_out(prepared).await.expect("paused");
     }
 
     /// The stored cursor of `alias`.

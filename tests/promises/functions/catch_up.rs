@@ -22,6 +22,12 @@ fn machine() -> StateMachine {
     StateMachine::read(&file, &names).expect("a definition")
 }
 
+/// The same, but every lap is the last of its execution.
+fn taking_over() -> StateMachine {
+    let hasty = machine().changed("$sweeps > 2000", "$sweeps > 0").expect("the limit");
+    hasty.changed("Default: Plan\n\n  # Somebody", "Default: TakeOver\n\n  # Somebody").expect("the way on")
+}
+
 /// Two tables, and functions that live for nine seconds, of which eight are kept for a page's acknowledgements and the last
 /// commit.
 async fn short_lived() -> Bed {
@@ -86,6 +92,31 @@ async fn a_parked_table_is_final_and_named_and_the_others_are_caught_up() {
     assert!(cause.contains("snow/chg: Source.Forbidden") && !cause.contains("snow/inc"), "{cause}");
     assert_eq!(execution.entered("Plan"), 1, "one lap is enough");
     assert_eq!(bed.extra_records("inc").await, 0);
+    bed.logs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_table_is_final_and_named_and_the_others_are_caught_up() {
+    let bed = usual(2).await;
+    bed.sweep("chg", "before", "stream").await;
+    bed.pause("chg").await;
+    let execution = alone(&bed, "paused", &json!({})).await;
+    assert_eq!((&*execution.status, execution.error.as_deref()), ("FAILED", Some("CatchUp.Incomplete")));
+    assert_eq!(execution.cause.as_deref(), Some("not caught up: snow/chg: Cursor.Paused"));
+    assert_eq!(execution.entered("Plan"), 1, "one lap is enough");
+    assert_eq!(bed.extra_records("inc").await, 0);
+    bed.logs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_fails_three_times_in_a_row_is_final_by_its_code() {
+    let bed = usual(2).await;
+    bed.api.fault(Fault::status(503, "a moment").table("incident").always());
+    let execution = alone(&bed, "failing", &json!({})).await;
+    assert_eq!((&*execution.status, execution.error.as_deref()), ("FAILED", Some("CatchUp.Incomplete")));
+    let cause = execution.cause.as_deref().expect("a cause");
+    assert!(cause.starts_with("not caught up: snow/inc: Source.") && !cause.contains("snow/chg"), "{cause}");
+    assert_eq!(execution.entered("Plan"), 3, "{cause}");
     bed.logs();
 }
 
@@ -155,12 +186,7 @@ async fn from_is_applied_once_even_when_its_answer_is_lost_and_when_the_executio
     let bed = usual(1).await;
     bed.sweep("inc", "before", "stream").await;
     assert_eq!(bed.extra_records("inc").await, 0);
-    // Every lap is the last of its execution.
-    let machine = machine()
-        .changed("$sweeps > 2000", "$sweeps > 0")
-        .expect("the limit")
-        .changed("Default: Plan\n\n  # Somebody", "Default: TakeOver\n\n  # Somebody")
-        .expect("the way on");
+    let machine = taking_over();
     bed.api.fault(Fault::status(503, "a moment").table("incident").skip(2).times(4));
     let input = json!({"tables": ["snow/inc"], "from": "2026-02-01 00:00:00"});
     let executions = run(&bed, &machine, "origin", &input, SECOND).await;
@@ -171,6 +197,20 @@ async fn from_is_applied_once_even_when_its_answer_is_lost_and_when_the_executio
     let again = run(&bed, &machine, "origin", &input, SECOND).await;
     caught_up(again.last().expect("executions"), &["snow/inc"]);
     assert_eq!(bed.extra_records("inc").await, 500, "every row came twice, and none three times");
+    bed.logs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execution_that_takes_over_knows_which_tables_are_final_and_how_often_the_others_failed() {
+    let bed = usual(2).await;
+    bed.api.fault(Fault::status(403, "Failed API level ACL Validation").table("change_request").always());
+    bed.api.fault(Fault::status(503, "a moment").table("incident").always());
+    let executions = run(&bed, &taking_over(), "origin", &json!({}), SECOND).await;
+    assert_eq!(executions.len(), 3, "{executions:?}");
+    let swept: Vec<usize> = executions.iter().map(|execution| execution.entered("SweepTask")).collect();
+    assert_eq!(swept, [2, 1, 1], "what is parked is not swept again");
+    let cause = executions[2].cause.as_deref().expect("a cause");
+    assert!(cause.starts_with("not caught up: snow/chg: Source.Forbidden, snow/inc: Source."), "{cause}");
     bed.logs();
 }
 
