@@ -33,6 +33,7 @@ const GUESSES: &[&str] = &[
     "connecting to a SSL listener?",
     "broker might require SASL",
     "in state APIVERSION_QUERY",
+    "in state SSL_HANDSHAKE",
 ];
 
 impl Barrier {
@@ -56,7 +57,7 @@ impl Barrier {
     pub(super) fn of_a_closed_connection(reason: &str) -> Option<Self> {
         let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
         // Who says nothing at all is not there, or busy: nothing is known of what it speaks.
-        if says(&["Timed out"]) {
+        if says(&["Timed out", "timed out"]) {
             return None;
         }
         // By TLS 1.3 a broker that misses a certificate says so only after the client believes the handshake to be over.

@@ -123,8 +123,10 @@ fn no_secret_is_shown_by_debug_or_by_a_refusal() {
     let sink = sinks.sink(&given(&pairs), None, OversizePolicy::Fail).unwrap();
     let shown = format!("{sinks:?} {sink:?}");
     assert!(shown.contains("sasl.password") && !shown.contains(secret), "{shown}");
-    let refused = refusal(&[("ssl.key.pem", secret), ("security.protocol", secret)], &within(60));
-    assert!(!refused.contains(secret), "{refused}");
+    for name in ["sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.keystore.password"] {
+        let refused = refusal(&[(name, secret), ("security.protocol", secret)], &within(60));
+        assert!(refused.contains("***") && !refused.contains(secret), "{name}: {refused}");
+    }
 }
 
 #[test]
@@ -192,9 +194,72 @@ fn what_librdkafka_says_of_a_connection_is_told_apart_by_what_a_person_must_chan
         (transport, "b-1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused", None),
         (transport, "b-1: Disconnected: connection closed by peer", None),
         (Code::Resolve, "b-1: Failed to resolve: Name or service not known", None),
+        (
+            Code::UnsupportedSASLMechanism,
+            "b-1: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism",
+            Some(Barrier::Login),
+        ),
+        (Code::IllegalSASLState, "b-1: Broker: Request not valid in current SASL state", Some(Barrier::Login)),
+        // Where the end of a handshake is noticed first, by OpenSSL or by the poll of the socket, is a matter of chance.
+        (transport, "b-1: Disconnected: connection reset by peer (after 0ms in state SSL_HANDSHAKE)", Some(Barrier::Protocol)),
+        (transport, "b-1: Timed out ApiVersionRequest in flight (after 8000ms, in state APIVERSION_QUERY)", None),
+        (transport, "b-1: Connection setup timed out in state APIVERSION_QUERY (after 8000ms in state APIVERSION_QUERY)", None),
+        (transport, "b-1: Connection setup timed out in state SSL_HANDSHAKE (after 8000ms in state SSL_HANDSHAKE)", None),
     ] {
         assert_eq!(Barrier::of(Some(code), reason), expected, "{reason}");
     }
+}
+
+#[test]
+fn what_a_person_need_not_do_anything_about_parks_no_table() {
+    let of = |renewed| {
+        let (what, brokers, said) = ("w".to_owned(), "b:9096".to_owned(), "; s".to_owned());
+        let login = KafkaError::Unauthorized { what: what.clone(), brokers: brokers.clone(), said: said.clone(), renewed: false };
+        let certificate = KafkaError::Certificate { what, brokers, said, renewed: false };
+        [login, certificate].map(|error| Failure::from(error.with_another_login(renewed)))
+    };
+    for (failure, remedy) in of(false).into_iter().zip(["sasl.password", "ssl.ca.pem"]) {
+        assert!(failure.retry == Retry::Never && failure.message.contains(remedy), "{failure}");
+    }
+    for failure in of(true) {
+        assert!(failure.retry == Retry::NextTick && failure.message.contains("have changed since"), "{failure}");
+    }
+}
+
+#[test]
+fn a_timeout_is_told_by_what_was_said_since_the_last_acknowledgement() {
+    let settings = settings::Settings::new(&given(&[]), &within(60)).unwrap();
+    let failed = page::Failed { code: rdkafka::error::RDKafkaErrorCode::MessageTimedOut, topic: "t".to_owned(), key: "k".to_owned() };
+    let outcome = Outcome { acked: 0, refused: 1, failed: Some(failed), in_flight: 0 };
+    let mut trouble = context::Trouble::default();
+    trouble.said = Some("SASL authentication error".to_owned());
+    trouble.barrier = Some(barrier::Barrier::Login);
+    for (current, code) in [(true, "Sink.Unauthorized"), (false, "Sink.Timeout")] {
+        trouble.current = current;
+        assert_eq!(&*Failure::from(error::undelivered(&outcome, &trouble, &settings)).code, code);
+    }
+}
+
+#[test]
+fn a_broker_that_is_down_is_logged_once_in_ten_seconds_with_what_was_left_out() {
+    use rdkafka::client::ClientContext as _;
+    let (clock, written) = (ManualClock::at(0), Arc::new(Mutex::new(Vec::new())));
+    let context = context::Context::new(Host::with_clock(clock.clone()), Vec::new(), None);
+    let writer = written.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || Log(writer.clone())).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        let say = |kind: &str| context.log(rdkafka::config::RDKafkaLogLevel::Error, kind, "b-1: Connection refused");
+        for _ in 0..3 {
+            say("FAIL");
+        }
+        say("ERROR");
+        clock.advance(Duration::from_secs(10));
+        say("FAIL");
+    });
+    let lines = String::from_utf8(written.lock().unwrap().clone()).unwrap();
+    let said: Vec<bool> = lines.lines().map(|line| line.contains("Connection refused")).collect();
+    assert_eq!(said, [true; 3], "{lines}");
+    assert!(lines.lines().last().is_some_and(|line| line.contains("suppressed=2")), "{lines}");
 }
 
 #[test]

@@ -138,6 +138,7 @@ async fn brokers_that_went_down_are_named_and_a_page_is_delivered_when_they_are_
     assert!(!in_flight(&sink).await);
     brokers.cluster.broker_up(1).unwrap();
     assert_eq!(deliver(&sink, rows("c", 10)).await.unwrap().rows, 10);
+    assert!(!sink.connection.session().await.unwrap().trouble().current, "an acknowledgement ends it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
