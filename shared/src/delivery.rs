@@ -6,7 +6,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::sync::Mutex;
 
 use crate::assembly::{Sinks, unresolved};
 use crate::config::{Connector, ResolveError, Resolver, TopicSettings, Worker};
@@ -54,7 +53,8 @@ impl Sinks for ToKafka {
         }
         let rotation = ReadAgain {
             places: owned(producer.placeholders()),
-            documents: Mutex::new((self.worker.clone(), connector.clone())),
+            worker: self.worker.clone(),
+            connector: connector.clone(),
             resolver: Arc::clone(&self.resolver),
         };
         let sink = self.sinks.sink(&owned(producer.iter()), Some(Arc::new(rotation)), oversize(connector))?;
@@ -84,8 +84,8 @@ fn owned<'t>(texts: impl Iterator<Item = (&'static str, &'t str)>) -> BTreeMap<S
 /// Looks the placeholders of a producer's settings up again.
 struct ReadAgain {
     places: BTreeMap<String, String>,
-    /// As they were looked up last: the resolver goes by that when it decides whether it is worth looking again.
-    documents: Mutex<(Worker, Connector)>,
+    worker: Worker,
+    connector: Connector,
     resolver: Arc<Resolver>,
 }
 
@@ -96,13 +96,11 @@ impl Rotation for ReadAgain {
     }
 
     async fn renew(&self) -> Result<BTreeMap<String, String>, Failure> {
-        let mut documents = self.documents.lock().await;
-        let (worker, connector) = &*documents;
-        let name = connector.name.clone();
-        let (worker, _) = worker.refresh(&self.resolver).await.map_err(|error| unresolved(&name, &error))?;
-        let (connector, _) = connector.refresh(&self.resolver).await.map_err(|error| unresolved(&name, &error))?;
-        let producer = connector.producer(&worker).map_err(|faults| unresolved(&name, &ResolveError::from(faults)))?;
-        *documents = (worker, connector);
+        let told = |error: &ResolveError| unresolved(&self.connector.name, error);
+        // The resolver knows what was read since these were, and reads nothing more than once in its time.
+        let (worker, _) = self.worker.refresh(&self.resolver).await.map_err(|error| told(&error))?;
+        let (connector, _) = self.connector.refresh(&self.resolver).await.map_err(|error| told(&error))?;
+        let producer = connector.producer(&worker).map_err(|faults| told(&ResolveError::from(faults)))?;
         Ok(owned(producer.iter()))
     }
 }

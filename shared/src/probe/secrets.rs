@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 
 use super::{Finding, Part};
-use crate::config::{Documents, Resolver, Values};
+use crate::config::{Documents, Resolver, Unresolved, Values};
 use crate::failure::{Failure, Retry};
 
 /// One finding per document and placeholder.
@@ -29,9 +29,8 @@ async fn of_document(values: &Values, resolver: &Resolver) -> Vec<Finding> {
         findings.push(match missing.iter().find(|missing| missing.placeholder == reference.source) {
             None => Finding::good(Part::Secret, &reference.source, format!("has a value, for {place}")),
             Some(missing) => {
-                let retry = if missing.transient { Retry::NextTick } else { Retry::Never };
-                let failure = Failure::new("Config.Unresolved", retry, format!("has no value, for {place}: {}", missing.reason));
-                Finding::bad(Part::Secret, &reference.source, &failure)
+                let found = format!("has no value, for {place}: {}", missing.reason);
+                Finding::bad(Part::Secret, &reference.source, &Failure::new(Unresolved::CODE, Retry::Never, found))
             }
         });
     }
