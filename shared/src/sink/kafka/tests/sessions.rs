@@ -1,5 +1,10 @@
 //! Which producer is kept, which is replaced, and by what.
 
+use std::time::UNIX_EPOCH;
+
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
+
 use super::*;
 
 /// Noon of some day, in milliseconds.
@@ -40,7 +45,7 @@ async fn another_login_is_one_that_can_be_read_that_differs_and_that_makes_a_pro
     let first = of("first");
     let unread = Failure::new("Config.Unresolved", crate::failure::Retry::NextTick, "no answer");
     let mut broken = of("second");
-    broken.insert("sasl.mechanism".to_owned(), "NONE_SUCH".to_owned());
+    broken.insert("security.protocol".to_owned(), "none such".to_owned());
     for (again, expected) in [
         (Err(unread), (false, "first")),
         (Ok(first.clone()), (false, "first")),
@@ -50,6 +55,57 @@ async fn another_login_is_one_that_can_be_read_that_differs_and_that_makes_a_pro
         let (is_another, client_id) = renewed(&first, again.clone()).await;
         assert_eq!((is_another, &*client_id), expected, "{again:?}");
     }
+}
+
+/// The credentials that are there at one time after the other; the last for ever.
+#[derive(Debug)]
+struct Keys(Mutex<Vec<Credentials>>);
+
+impl ProvideCredentials for Keys {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        let mut keys = self.0.lock().unwrap();
+        let next = if keys.len() > 1 { keys.remove(0) } else { keys[0].clone() };
+        future::ProvideCredentials::ready(Ok(next))
+    }
+}
+
+/// A sink that signs in with these keys of AWS, each with its end in seconds after noon.
+fn signing(clock: &Arc<ManualClock>, keys: &[(&str, u64)]) -> KafkaSink {
+    let key = |(id, end): &(&str, u64)| {
+        let end = UNIX_EPOCH + Duration::from_millis(NOON.unsigned_abs()) + Duration::from_secs(*end);
+        Credentials::new(*id, "secret", None, Some(end), "test")
+    };
+    let provider = SharedCredentialsProvider::new(Keys(Mutex::new(keys.iter().map(key).collect())));
+    let options = KafkaOptions { credentials: Some(provider), region: Some("eu-west-1".to_owned()), ..with_clock(clock) };
+    let settings = [("bootstrap.servers", "127.0.0.1:1"), ("security.protocol", "SASL_SSL"), ("sasl.mechanism", "AWS_MSK_IAM")];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    KafkaSink::new(&settings, &options, OversizePolicy::Fail).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_knows_the_key_that_signs_for_it_and_that_no_key_mends_a_certificate() {
+    let clock = ManualClock::at(NOON);
+    let sink = signing(&clock, &[("AKID0", 3_600), ("AKID0", 3_600), ("AKID1", 3_600)]);
+    let session = sink.connection.session().await.unwrap();
+    assert_eq!(session.access_key(), Some("AKID0"));
+    assert!(!sink.connection.renew(&session, context::Refused::Login).await, "the key is the same");
+    clock.advance(Duration::from_secs(60));
+    assert!(!sink.connection.renew(&session, context::Refused::Certificate).await, "and there is nothing else to read again");
+    assert_eq!(sink.connection.signer().unwrap().access_key().as_deref(), Some("AKID0"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_that_was_refused_a_token_is_replaced_once_there_are_credentials_again() {
+    let clock = ManualClock::at(NOON);
+    let sink = signing(&clock, &[("AKID0", 100), ("AKID1", 3_600)]);
+    let first = sink.connection.session().await.unwrap();
+    clock.advance(Duration::from_secs(200));
+    assert!(sink.connection.signer().unwrap().token().is_err(), "the client asks when the credentials have ended");
+    // It asks again only ten seconds later, and a page waits no longer than its time-out.
+    assert!(!Arc::ptr_eq(&first, &sink.connection.session().await.unwrap()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
