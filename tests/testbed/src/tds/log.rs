@@ -30,7 +30,7 @@ pub struct Entry {
     pub bytes: usize,
     /// The number of the error that ended it.
     pub error: Option<i32>,
-    /// Was it cancelled by an attention?
+    /// Was it cancelled by an attention, or did the client go before it had all of the answer?
     pub cancelled: bool,
 }
 

@@ -54,6 +54,13 @@ struct Interruptions {
     silence: Option<usize>,
 }
 
+/// A client that goes in the middle of an answer has asked all the same.
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.note(true);
+    }
+}
+
 impl Answering {
     pub fn new(shared: Arc<Shared>, connection: u64, packet_size: usize, bitmaps: bool, out: mpsc::Sender<BytesMut>) -> Self {
         let packets = Packets::new(packet_size);
