@@ -46,6 +46,26 @@ async fn everything_is_encrypted_and_the_certificate_verified_whatever_the_serve
 }
 
 #[tokio::test]
+async fn a_server_with_encryption_costs_one_connection_and_one_that_has_it_now_is_not_answered_in_clear() {
+    let bed = bed("server.pem", Encryption::Required).with("mssql.encrypt", "optional");
+    let assembly = bed.assembly();
+    let opened = bed.server.connections().opened;
+    bed.sweep_with(&assembly).await;
+    assert_eq!(bed.server.connections().opened - opened, 1);
+    bed.server.configure(|settings: &mut Settings| settings.encryption = Encryption::NotSupported);
+    bed.insert(1);
+    assert_eq!(bed.sweep_with(&assembly).await[0].rows, 1, "it may be taken as it is");
+    // Now it is remembered that it has none, and it wants some again.
+    bed.server.configure(|settings: &mut Settings| settings.encryption = Encryption::Required);
+    bed.insert(1);
+    bed.server.clear_log();
+    let report = bed.sweep_with(&assembly).await.remove(0);
+    assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 1), "{report:?}");
+    let attempts = bed.server.attempts();
+    assert!(!attempts.is_empty() && attempts.iter().all(|attempt| attempt.encrypted && attempt.encrypted_after), "{attempts:?}");
+}
+
+#[tokio::test]
 async fn a_certificate_that_is_unknown_expired_or_another_servers_is_refused_before_the_login() {
     for name in ["stranger.pem", "expired-server.pem", "elsewhere-server.pem"] {
         let mut bed = bed(name, Encryption::On);

@@ -8,8 +8,9 @@
 //! A connection is never used again after anything went wrong on it: it is dropped, which closes the socket, and the
 //! server ends what it was doing.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
@@ -37,17 +38,19 @@ const PROGRAM: &str = "tablesweep";
 /// The longest wait for a polite end of a connection whose work is done.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// How long a server counts as one without encryption. Whoever installs a certificate is answered in clear for no longer.
+const CLEAR_FOR: Duration = Duration::from_secs(3600);
+
 /// A server as this process talks to it; shared by the tables of a connector.
 pub(super) struct Server {
     pub(super) settings: SqlServer,
     host: Host,
     login: Login,
-    /// Whether it was said that nothing is encrypted. Once per process is enough.
-    has_told_clear: AtomicBool,
+    clear: Clear,
 }
 
 /// Where to dial, and which name the certificate must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Target {
     host: String,
     port: u16,
@@ -68,6 +71,35 @@ enum Missed {
 impl From<Error> for Missed {
     fn from(error: Error) -> Self {
         Self::Failed(error)
+    }
+}
+
+/// Servers that said that they have no encryption, and when. To ask them again costs a connection, so each is asked once in a while.
+#[derive(Debug, Default)]
+struct Clear {
+    since: Mutex<BTreeMap<Target, Duration>>,
+    /// Whether it was said that nothing is encrypted. Once per process is enough.
+    has_told: AtomicBool,
+}
+
+impl Clear {
+    /// Whether `target` said so lately.
+    fn is_known(&self, target: &Target, now: Duration) -> bool {
+        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner).get(target).copied();
+        since.is_some_and(|since| now.saturating_sub(since) < CLEAR_FOR)
+    }
+
+    /// `target` says so.
+    fn learn(&self, target: &Target, now: Duration) {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).insert(target.clone(), now);
+        if !self.has_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(server = %target, "the server offers no encryption: login and rows cross the network in clear");
+        }
+    }
+
+    /// Something went wrong in clear: perhaps `target` wants encryption now.
+    fn forget(&self, target: &Target) {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).remove(target);
     }
 }
 
@@ -101,7 +133,7 @@ impl Server {
     /// Contacts nothing yet.
     pub(super) fn new(settings: SqlServer, host: Host, rotation: Arc<dyn Rotation>) -> Self {
         let credential = Credential { user: settings.user.clone(), password: settings.password.clone() };
-        Self { login: Login::new(host.clone(), credential, rotation), settings, host, has_told_clear: AtomicBool::new(false) }
+        Self { login: Login::new(host.clone(), credential, rotation), settings, host, clear: Clear::default() }
     }
 
     /// The statements of a table, as the document wants them. `baseline` is what the table looked like at its activation: whether a
@@ -162,22 +194,26 @@ impl Server {
         }
     }
 
-    /// With `mssql.encrypt=optional` a server that cannot encrypt is taken as it is. Asked for encryption of the login alone,
+    /// With `mssql.encrypt=optional` a server that cannot encrypt is taken as it is, and that it cannot is remembered. Asked for encryption of the login alone,
     /// which is what the level `Off` of the protocol means, the driver would wait for ever for such a server.
     async fn negotiate(&self, target: &Target, turn: &Turn<'_>, limit: Limit) -> Result<Open, Missed> {
         let level = match self.settings.encrypt {
             Encrypt::Mandatory | Encrypt::Optional => EncryptionLevel::On,
             Encrypt::Strict => EncryptionLevel::Strict,
         };
-        match self.dial(target, turn, level, limit).await {
-            Err(Missed::Failed(Error::NoTls)) if self.settings.encrypt == Encrypt::Optional => {
-                if !self.has_told_clear.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(server = %target, "the server offers no encryption: login and rows cross the network in clear");
+        if !self.clear.is_known(target, self.host.monotonic()) {
+            match self.dial(target, turn, level, limit).await {
+                Err(Missed::Failed(Error::NoTls)) if self.settings.encrypt == Encrypt::Optional => {
+                    self.clear.learn(target, self.host.monotonic());
                 }
-                self.dial(target, turn, EncryptionLevel::NotSupported, limit).await
+                settled => return settled,
             }
-            settled => settled,
         }
+        let dialled = self.dial(target, turn, EncryptionLevel::NotSupported, limit).await;
+        if matches!(dialled, Err(Missed::Failed(_))) {
+            self.clear.forget(target);
+        }
+        dialled
     }
 
     async fn dial(&self, target: &Target, turn: &Turn<'_>, level: EncryptionLevel, limit: Limit) -> Result<Open, Missed> {
