@@ -242,7 +242,7 @@ pub struct ChangeArgs {
 pub struct RewindArgs {
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// The position: "YYYY-MM-DD hh:mm:ss" (UTC), or the digits of a sequence.
+    /// The position: "YYYY-MM-DD hh:mm:ss" (UTC); for SQL Server the digits of a sequence, or `earliest`.
     #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
     pub to: String,
     /// Allow a position after the cursor; the rows between are never delivered.

@@ -5,7 +5,8 @@
 //! connect    a connection, bounded, closed   activate   where a table begins
 //! login      one try at a time               drift      the baseline in the store
 //! wire       the socket below the driver     batch      one statement and its rows
-//! error      what went wrong, what to do     audit      rows that came late
+//! error      what went wrong, what to do     size       how many rows a batch asks for
+//! limit      how long a step may take        audit      rows that came late
 //!
 //! catalog    what a name stands for: object, columns, indexes, in one question
 //! validate   whether the table can be polled, or why not
@@ -27,11 +28,13 @@ mod connect;
 mod drift;
 mod error;
 pub mod keys;
+mod limit;
 mod login;
 mod position;
 pub mod schema;
 pub mod sequence;
 mod session;
+mod size;
 pub mod validate;
 pub mod value;
 mod wire;
@@ -150,7 +153,7 @@ impl Table for SqlTable {
         let looked = Box::pin(self.look(allowance)).await;
         let (mut open, plan) = looked.map_err(|error| self.failure(&error))?;
         // The catalog says what the table is, and not whether its rows may be read. A statement for no rows does.
-        open.ask(plan.none(), allowance).await.map_err(|error| self.failure(&error))?;
+        open.ask(|locks| plan.none(locks), allowance).await.map_err(|error| self.failure(&error))?;
         let bytes_in = open.take_bytes_in();
         open.close().await;
         Ok(Probed { is_proven: true, spent: Spent { requests: 2, bytes_in, ..Spent::default() }, ..Probed::default() })
@@ -170,7 +173,7 @@ impl SqlTable {
     /// Connects, and finds out whether the table can be polled.
     async fn look(&self, allowance: &Allowance) -> Result<(Open, Plan), Error> {
         let mut open = self.server.open(allowance).await?;
-        let results = open.ask(catalog::question(&self.table), allowance).await?;
+        let results = open.ask(|locks| catalog::question(&self.table, locks), allowance).await?;
         let table = validate::check(catalog::read(&results)?, &self.table.name, &self.table.sequence_column)?;
         let baseline = table.baseline.clone();
         Ok((open, self.server.plan(table, &baseline)))
@@ -178,7 +181,7 @@ impl SqlTable {
 
     async fn count_after(&self, from: Option<Sequence>, allowance: &Allowance) -> Result<u64, Error> {
         let (mut open, plan) = self.look(allowance).await?;
-        let count = session::count(&open.ask(plan.count(from, None), allowance).await?)?;
+        let count = session::count(&open.ask(|locks| plan.count(from, None, locks), allowance).await?)?;
         open.close().await;
         Ok(count)
     }

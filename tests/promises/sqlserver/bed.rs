@@ -38,6 +38,8 @@ pub struct Bed {
     pub max_rows: Option<u64>,
     pub max_time: Option<Duration>,
     pub memory: u64,
+    /// What pages take their room from, in place of a share of `memory`.
+    pub budget: Option<Arc<ByteBudget>>,
     /// Whether a schedule starts the sweeps.
     pub scheduled: bool,
 }
@@ -87,7 +89,7 @@ impl Bed {
         });
         let dir = TempDir::new().expect("a folder");
         std::fs::create_dir_all(dir.path().join("config/connectors")).expect("a folder");
-        Self { server, dir, config, max_rows: None, max_time: None, memory: 512 << 20, scheduled: false }
+        Self { server, dir, config, max_rows: None, max_time: None, memory: 512 << 20, budget: None, scheduled: false }
     }
 
     /// The same with a key of the document set.
@@ -152,7 +154,8 @@ impl Bed {
         let (jobs, refused) = assembly.jobs(&Selection::default(), sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
         let host = Host::system();
-        let engine = Engine::new(host.clone(), self.store().await, ByteBudget::of_memory(self.memory));
+        let budget = self.budget.clone().unwrap_or_else(|| ByteBudget::of_memory(self.memory));
+        let engine = Engine::new(host.clone(), self.store().await, budget);
         let (_stop, stop) = watch::channel(false);
         let deadline = self.max_time.map(|time| host.monotonic() + time);
         let (scheduled, max_rows) = (self.scheduled, self.max_rows);
@@ -249,7 +252,12 @@ impl Bed {
 
     /// The statements that read rows, in their order.
     pub fn batches(&self) -> Vec<tds::Entry> {
-        self.server.log().into_iter().filter(|entry| entry.text.contains("SELECT TOP")).collect()
+        self.asked("SELECT TOP")
+    }
+
+    /// The statements with these words in them, in their order.
+    pub fn asked(&self, words: &str) -> Vec<tds::Entry> {
+        self.server.log().into_iter().filter(|entry| entry.text.contains(words)).collect()
     }
 }
 

@@ -53,6 +53,94 @@ async fn a_server_that_falls_silent_at_any_stage_ends_the_sweep_in_time_and_the_
 }
 
 #[tokio::test]
+async fn a_server_that_hangs_is_reported_though_no_time_out_of_its_own_fits_the_invocation() {
+    // Eight of these seconds are kept for the last page, and ten of silence are the server's doing.
+    let sweep = async |stage: Stage, words: &'static str, named: &str| {
+        let mut bed = bed().await;
+        bed.set("mssql.login.timeout.ms", 60_000);
+        bed.max_time = Some(Duration::from_secs(20));
+        let fault = Fault::new(Effect::Silence(stage)).always();
+        bed.server.fault(if stage == Stage::Statement { fault.containing(words) } else { fault });
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report), report.rows), (Outcome::Failed, Some("Source.Unavailable"), 0), "{named}: {report:?}");
+        assert!(message(&report).contains(named) && message(&report).contains("the invocation had left"), "{}", message(&report));
+        assert_eq!(bed.item().await.progress.page_size, None, "{named}: no row came, so no batch was too large");
+        bed.max_time = None;
+        goes_on(&bed).await;
+    };
+    tokio::join!(
+        sweep(Stage::Prelogin, "", "stage handshake"),
+        sweep(Stage::Login, "", "stage login"),
+        sweep(Stage::Statement, "sys.schemas", "stage statement"),
+        sweep(Stage::Statement, "select top", "stage statement"),
+    );
+}
+
+#[tokio::test]
+async fn a_short_invocation_that_was_cut_off_says_so_and_blames_neither_server_nor_batch() {
+    let mut bed = bed().await;
+    bed.max_time = Some(Duration::from_millis(9_500));
+    for words in ["sys.schemas", "select top"] {
+        bed.server.fault(Fault::new(Effect::Silence(Stage::Statement)).containing(words));
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report), report.rows), (Outcome::More, Some("Source.BudgetSpent"), 0), "{words}: {report:?}");
+        assert_eq!(bed.item().await.progress.page_size, None, "{words}");
+    }
+    bed.server.fault(Fault::new(Effect::SilenceAfterRows(1)).containing("select top"));
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, code(&report)), (Outcome::More, Some("Source.BudgetSpent")), "{report:?}");
+    assert_eq!(bed.item().await.progress.page_size, Some(250), "rows came, and not all");
+    // What was brought before the end is what counts.
+    bed.insert(500);
+    bed.server.fault(Fault::new(Effect::Silence(Stage::Statement)).containing("select top").skip(1));
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, code(&report), report.rows), (Outcome::More, None, 250), "{report:?}");
+    bed.max_time = None;
+    goes_on(&bed).await;
+}
+
+#[tokio::test]
+async fn a_failure_that_is_tried_again_is_not_hidden_by_the_end_of_the_invocation() {
+    let mut bed = bed().await;
+    bed.max_time = Some(Duration::from_millis(9_500));
+    bed.server.fault(Fault::new(Effect::Close(Stage::Login)));
+    bed.server.fault(Fault::new(Effect::Silence(Stage::Statement)).always());
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, code(&report)), (Outcome::Failed, Some("Source.Unavailable")), "{report:?}");
+    assert!(message(&report).contains("stage login"), "{}", message(&report));
+    bed.max_time = None;
+    goes_on(&bed).await;
+}
+
+#[tokio::test]
+async fn a_question_without_an_answer_is_not_taken_for_a_batch_that_is_too_large() {
+    for words in ["sys.schemas", "select top"] {
+        let mut bed = bed().await;
+        bed.set("mssql.query.timeout.ms", 200);
+        bed.server.fault(Fault::new(Effect::Silence(Stage::Statement)).containing(words).always());
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report)), (Outcome::Failed, Some("Source.Unavailable")), "{words}: {report:?}");
+        assert_eq!(bed.server.log().len(), if words == "select top" { 2 } else { 1 }, "{words}: asked once");
+        assert_eq!(bed.item().await.progress.page_size, None, "{words}");
+        goes_on(&bed).await;
+    }
+}
+
+#[tokio::test]
+async fn every_statement_says_how_long_it_waits_for_locks() {
+    let bed = bed().await.with("mssql.audit.interval.ms", 1_000).with("mssql.query.timeout.ms", 9_000);
+    for _ in 0..2 {
+        bed.sweep().await;
+        tokio::time::sleep(Duration::from_millis(1_050)).await;
+    }
+    let log = bed.server.log();
+    for words in ["sys.schemas", "SELECT TOP", "SELECT MAX", "SELECT COUNT_BIG"] {
+        assert!(log.iter().any(|entry| entry.text.contains(words)), "{words} in {log:#?}");
+    }
+    assert!(log.iter().all(|entry| entry.text.starts_with("SET LOCK_TIMEOUT 5000; ")), "less than the time-out: {log:#?}");
+}
+
+#[tokio::test]
 async fn an_answer_that_trickles_is_bounded_as_a_whole_and_asked_for_in_smaller_batches() {
     let mut bed = bed().await;
     bed.set("mssql.query.timeout.ms", 250);

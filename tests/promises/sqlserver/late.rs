@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use tablesweep::operate::{Order, Rewinding, read_position};
 use tablesweep::sweep::Outcome;
+use tablesweep_testbed::tds::{Effect, Fault, ServerError, Stage};
 
 use super::bed::{Bed, code};
 
@@ -58,4 +60,122 @@ async fn a_locking_read_waits_for_a_row_that_is_being_written_and_passes_over_no
     writer.execute("COMMIT").expect("committed");
     assert_eq!(bed.sweep().await.rows, 2);
     assert_eq!(bed.keys(), bed.expected());
+}
+
+/// A database that locks. Two rows are delivered, and the audit is due in a second.
+async fn locking() -> Bed {
+    let bed = Bed::with_table("CREATE TABLE dbo.orders (id int CONSTRAINT orders_id PRIMARY KEY, note int)")
+        .with("mssql.audit.interval.ms", 1_000)
+        .with("mssql.query.timeout.ms", 300);
+    bed.run("INSERT INTO dbo.orders (id) VALUES (98), (99)");
+    assert_eq!(bed.sweep().await.rows, 2);
+    bed
+}
+
+/// Until the audit is due again.
+async fn an_interval() {
+    tokio::time::sleep(Duration::from_millis(1_050)).await;
+}
+
+#[tokio::test]
+async fn rows_do_not_wait_for_the_count_of_late_ones_and_what_fails_it_fails_nothing_else() {
+    let bed = locking().await;
+    an_interval().await;
+    let mut writer = bed.server.session();
+    writer.execute("BEGIN TRAN; UPDATE dbo.orders SET note = 1 WHERE id = 98").expect("written");
+    for id in [100, 101] {
+        bed.run(&format!("INSERT INTO dbo.orders (id) VALUES ({id})"));
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, report.rows, report.rows_late), (Outcome::CaughtUp, 1, 0), "{report:?}");
+    }
+    let idle = bed.sweep().await;
+    assert_eq!((idle.outcome, idle.rows), (Outcome::CaughtUp, 0), "{idle:?}");
+    let counts: Vec<_> = bed.asked("COUNT_BIG").into_iter().map(|entry| entry.error).collect();
+    assert_eq!(counts, [Some(1222)], "it waited once for the row, and not again before the next audit");
+    assert_eq!(bed.keys(), ["98", "99", "100", "101"]);
+    writer.execute("COMMIT").expect("committed");
+    an_interval().await;
+    assert_eq!((bed.sweep().await.rows_late, bed.asked("COUNT_BIG").len()), (0, 2), "now it is counted");
+    bed.run("INSERT INTO dbo.orders (id) VALUES (97)");
+    an_interval().await;
+    assert_eq!(bed.sweep().await.rows_late, 1, "and what comes late is found");
+}
+
+#[tokio::test]
+async fn a_count_that_fails_makes_no_row_late_and_leaves_no_row_uncounted() {
+    let deadlock = ServerError::new(1205, "chosen as the deadlock victim").class(13).state(45);
+    for effect in [Effect::Close(Stage::Statement), Effect::Error(deadlock), Effect::Silence(Stage::Statement), Effect::Cut(9)] {
+        let bed = locking().await;
+        for id in 100..104 {
+            bed.run(&format!("INSERT INTO dbo.orders (id) VALUES ({id})"));
+            bed.server.fault(Fault::new(effect.clone()).containing("count_big"));
+            an_interval().await;
+            let report = bed.sweep().await;
+            assert_eq!((report.outcome, report.rows, report.rows_late), (Outcome::CaughtUp, 1, 0), "{effect:?}: {report:?}");
+            assert_eq!(bed.server.pending_faults(), 0, "{effect:?}: the count failed");
+        }
+        an_interval().await;
+        assert_eq!(bed.sweep().await.rows_late, 0, "{effect:?}: nothing was late");
+        bed.run("INSERT INTO dbo.orders (id) VALUES (1), (2)");
+        an_interval().await;
+        assert_eq!(bed.sweep().await.rows_late, 2, "{effect:?}: every row that was delivered is in a range");
+        assert_eq!(bed.keys(), ["98", "99", "100", "101", "102", "103"]);
+    }
+}
+
+#[tokio::test]
+async fn a_range_of_late_rows_is_delivered_again_from_the_first_row_on() {
+    let bed = locking().await;
+    bed.run("INSERT INTO dbo.orders (id) VALUES (-7)");
+    an_interval().await;
+    assert_eq!(bed.sweep().await.rows_late, 1);
+    let to = read_position("sqlserver", "earliest").expect("as the message says");
+    bed.order(Order::Rewind(Rewinding { to, forward: false, request_id: None })).await;
+    assert_eq!(bed.sweep().await.rows, 3);
+    assert_eq!(bed.keys()[2..], bed.expected());
+}
+
+#[tokio::test]
+async fn a_row_below_the_cursor_that_is_being_deleted_fails_no_sweep_that_has_nothing_to_read() {
+    let bed = locking().await;
+    let mut writer = bed.server.session();
+    writer.execute("BEGIN TRAN; DELETE FROM dbo.orders WHERE id = 99").expect("written");
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, code(&report)), (Outcome::CaughtUp, None), "{report:?}");
+    assert_eq!(bed.asked("SELECT MAX").last().and_then(|entry| entry.error), Some(1222), "the highest sequence was not to be had");
+    writer.execute("COMMIT").expect("committed");
+    assert_eq!(code(&bed.sweep().await), Some("Source.SequenceRegressed"), "it is looked at again");
+}
+
+#[tokio::test]
+async fn a_row_that_is_being_written_is_reported_as_what_a_sweep_waited_for_though_its_time_was_short() {
+    let bed = async |time| {
+        let mut bed = versioned().with("mssql.read.mode", "locking");
+        bed.sweep().await;
+        bed.max_time = Some(Duration::from_secs(time));
+        bed
+    };
+    let waits_in_vain = async {
+        let bed = bed(24).await;
+        let mut writer = bed.server.session();
+        writer.execute("BEGIN TRAN; INSERT INTO dbo.orders (id) VALUES (100)").expect("written");
+        bed.sweep().await
+    };
+    let waits_briefly = async {
+        let mut bed = bed(11).await;
+        let mut writer = bed.server.session();
+        writer.execute("BEGIN TRAN; INSERT INTO dbo.orders (id) VALUES (100)").expect("written");
+        let report = bed.sweep().await;
+        assert_eq!(bed.item().await.progress.page_size, None, "the batch is not blamed");
+        writer.execute("COMMIT").expect("committed");
+        bed.max_time = None;
+        assert_eq!((bed.sweep().await.rows, bed.keys()), (1, bed.expected()));
+        report
+    };
+    let (long, short) = tokio::join!(waits_in_vain, waits_briefly);
+    for (report, expected) in [(long, (Outcome::Failed, Some("Source.Unavailable"))), (short, (Outcome::More, Some("Source.BudgetSpent")))]
+    {
+        assert_eq!((report.outcome, code(&report)), expected, "{report:?}");
+        assert!(report.reason.is_some_and(|reason| reason.message.contains("error 1222")), "the server says why");
+    }
 }

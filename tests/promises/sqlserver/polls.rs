@@ -1,10 +1,11 @@
 //! Which rows arrive: each once and in order, whatever the table holds and whenever a sweep ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use tablesweep::cursor::Phase;
-use tablesweep::sweep::Outcome;
+use tablesweep::sweep::{ByteBudget, Outcome};
 use tablesweep_testbed::tds::{Effect, Fault};
 
 use super::bed::{Bed, code};
@@ -136,13 +137,15 @@ async fn sweeps_that_end_for_lack_of_time_each_go_on_and_lose_nothing() {
 #[tokio::test]
 async fn large_rows_come_in_batches_that_fit_the_memory_and_the_size_that_works_is_remembered() {
     let mut bed = Bed::with_table("CREATE TABLE dbo.orders (id int CONSTRAINT orders_id PRIMARY KEY, body varchar(max))");
-    for id in 0..90 {
+    for id in 0..130 {
         bed.run(&format!("INSERT INTO dbo.orders (id, body) VALUES ({id}, REPLICATE(CAST('x' AS varchar(max)), 1000000))"));
     }
     bed.memory = 192 << 20;
     let report = bed.sweep().await;
-    assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 90), "{report:?}");
+    assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 130), "{report:?}");
     assert_eq!(bed.keys(), bed.expected());
+    // 33 came of the 500 that were asked for; after four good batches no more are asked for than fit.
+    assert_eq!(bed.batches().len(), 7, "one of them was dropped");
     let works = bed.item().await.progress.page_size.expect("a smaller one than configured");
     assert!((8..=33).contains(&works), "{works} rows of a megabyte in 32 MiB");
     bed.server.clear_log();
@@ -185,6 +188,28 @@ async fn an_idle_sweep_is_one_connection_and_three_statements() {
     assert_eq!((idle.rows, idle.requests), (0, 3), "{idle:?}");
     bed.sweep_with(&assembly).await;
     assert_eq!(bed.server.log().len(), 3);
+}
+
+#[tokio::test]
+async fn memory_that_other_tables_hold_is_waited_for_and_fails_no_table() {
+    let mut bed = Bed::with_table("CREATE TABLE dbo.orders (id int CONSTRAINT orders_id PRIMARY KEY, body varchar(max))");
+    for id in 0..3 {
+        bed.run(&format!("INSERT INTO dbo.orders (id, body) VALUES ({id}, REPLICATE(CAST('x' AS varchar(max)), 12000000))"));
+    }
+    let budget = ByteBudget::new(16 << 20);
+    bed.budget = Some(Arc::clone(&budget));
+    // A page of another table. There is room for the first request beside it, and none for one of the rows.
+    let page = budget.admit(5 << 20).await;
+    bed.max_time = Some(Duration::from_secs(12));
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, report.rows, code(&report)), (Outcome::More, 0, None), "{report:?}");
+    let asked: Vec<String> = bed.batches().into_iter().map(|entry| entry.parameters[0].2.clone()).collect();
+    assert_eq!(asked, ["500"], "what a row takes is known after one batch");
+    drop(page);
+    bed.max_time = None;
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 3), "{report:?}");
+    assert_eq!(bed.keys(), bed.expected());
 }
 
 #[tokio::test]

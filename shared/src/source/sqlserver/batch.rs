@@ -5,7 +5,6 @@
 //! its answer has ended well: the server may send an error behind rows (a deadlock), and then none of them is used.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
@@ -15,6 +14,7 @@ use super::catalog;
 use super::connect::Open;
 use super::error::{Error, Stage};
 use super::keys::ReadMode;
+use super::limit::Locks;
 use super::sequence::{Bound, Sequence};
 use super::validate::Pollable;
 use super::value::{RowWriter, Settings};
@@ -25,7 +25,7 @@ use crate::sweep::Admission;
 
 /// A batch of more than one row is not larger than this, so that rows of a megabyte do not come by the hundred. A single row may
 /// be, or it could never be read.
-const LARGEST: usize = 32 << 20;
+pub(super) const LARGEST: usize = 32 << 20;
 
 /// Room in the byte budget is asked for in steps of this many bytes.
 const STEP: usize = 1 << 20;
@@ -36,8 +36,6 @@ pub(super) struct Plan {
     writer: RowWriter,
     /// What rows are values of, unless they are JSON.
     pub(super) schema: Option<Arc<Schema>>,
-    /// What every statement begins with.
-    prelude: String,
     from: String,
 }
 
@@ -59,9 +57,7 @@ pub(super) struct Batch {
 }
 
 impl Plan {
-    /// `lock_timeout`: how long a statement waits for rows that are being written, before the server itself says that it was
-    /// for nothing (1222). Shorter than the time-out of the statement, which would look like a batch that is too large.
-    pub(super) fn new(table: Pollable, settings: Settings, mode: ReadMode, lock_timeout: Duration, schema: Option<Arc<Schema>>) -> Self {
+    pub(super) fn new(table: Pollable, settings: Settings, mode: ReadMode, schema: Option<Arc<Schema>>) -> Self {
         let hint = match mode {
             ReadMode::Plain => "",
             // Reads wait for writers as they do without row versions: a row that is being written is not passed over.
@@ -69,21 +65,19 @@ impl Plan {
         };
         let writer = RowWriter::new(&table.columns, table.sequence, settings);
         let from = format!("FROM {}{hint}", table.quoted_name());
-        // Within the call that carries the statement: it costs no round trip, and ends with the call.
-        let prelude = format!("SET LOCK_TIMEOUT {}; ", lock_timeout.as_millis());
-        Self { table, writer, schema, prelude, from }
+        Self { table, writer, schema, from }
     }
 
-    /// Asks for the first `rows` rows above `position`. The text is the same for every batch, and its parameters have the same types,
-    /// so that the server plans it once.
-    fn batch(&self, position: Option<Sequence>, rows: u32) -> Query<'static> {
+    /// Asks for the first `rows` rows above `position`. The text is the same for every batch that may wait as long, and its parameters
+    /// have the same types, so that the server plans it once.
+    fn batch(&self, position: Option<Sequence>, rows: u32, locks: Locks) -> Query<'static> {
         let (list, sequence) = (self.table.select_list(), self.table.quoted_sequence());
         let bound = self.table.sequence_type.above(position);
         let predicate = match &bound {
             Bound::All => String::new(),
             Bound::Above(_) => format!(" WHERE {sequence} > {}", self.table.sequence_type.placeholder(2)),
         };
-        let mut query = Query::new(format!("{}SELECT TOP (@P1) {list} {}{predicate} ORDER BY {sequence} ASC", self.prelude, self.from));
+        let mut query = Query::new(format!("{locks}SELECT TOP (@P1) {list} {}{predicate} ORDER BY {sequence} ASC", self.from));
         query.bind(i64::from(rows));
         if let Bound::Above(parameter) = bound {
             parameter.bind(&mut query);
@@ -92,17 +86,17 @@ impl Plan {
     }
 
     /// Asks for no row of a batch: the server checks the rights to read all of its columns.
-    pub(super) fn none(&self) -> Query<'static> {
-        self.batch(None, 0)
+    pub(super) fn none(&self, locks: Locks) -> Query<'static> {
+        self.batch(None, 0, locks)
     }
 
     /// Asks for the highest sequence.
-    pub(super) fn highest(&self) -> Query<'static> {
-        Query::new(format!("{}SELECT MAX({}) {}", self.prelude, self.table.quoted_sequence(), self.from))
+    pub(super) fn highest(&self, locks: Locks) -> Query<'static> {
+        Query::new(format!("{locks}SELECT MAX({}) {}", self.table.quoted_sequence(), self.from))
     }
 
     /// Asks how many rows there are above `from` and, unless it is left open, up to `to`.
-    pub(super) fn count(&self, from: Option<Sequence>, to: Option<Sequence>) -> Query<'static> {
+    pub(super) fn count(&self, from: Option<Sequence>, to: Option<Sequence>, locks: Locks) -> Query<'static> {
         let (sequence, kind) = (self.table.quoted_sequence(), self.table.sequence_type);
         let (mut terms, mut parameters) = (Vec::new(), Vec::new());
         if let Bound::Above(above) = kind.above(from) {
@@ -114,43 +108,48 @@ impl Plan {
             terms.push(format!("{sequence} <= {}", kind.placeholder(parameters.len())));
         }
         let predicate = if terms.is_empty() { String::new() } else { format!(" WHERE {}", terms.join(" AND ")) };
-        let mut query = Query::new(format!("{}SELECT COUNT_BIG(*) {}{predicate}", self.prelude, self.from));
+        let mut query = Query::new(format!("{locks}SELECT COUNT_BIG(*) {}{predicate}", self.from));
         parameters.into_iter().for_each(|parameter| parameter.bind(&mut query));
         query
     }
 
-    /// Reads the first `rows` rows above `position`.
+    /// Reads the first `rows` rows above `position` into `batch`, which is given as [`Batch::above`] that position. What is in it when
+    /// the time is over tells whether rows were coming.
     ///
     /// # Errors
     /// Nothing of the batch counts, and the connection must not be used any more.
     pub(super) async fn read(
         &self,
         open: &mut Open,
-        position: Option<Sequence>,
+        batch: &mut Batch,
         rows: u32,
-        expected: usize,
+        locks: Locks,
         admission: &Admission,
-    ) -> Result<Batch, Error> {
+    ) -> Result<(), Error> {
         let driver = |error| Error::of_driver(Stage::Statement, error);
-        let mut stream = self.batch(position, rows).query(&mut open.client).await.map_err(driver)?;
-        let mut batch = Batch { values: Vec::with_capacity(expected), last: position, ..Batch::default() };
+        let mut stream = self.batch(batch.last, rows, locks).query(&mut open.client).await.map_err(driver)?;
         let (mut results, mut room) = (0, 0);
         while let Some(item) = stream.try_next().await.map_err(driver)? {
             match item {
                 QueryItem::Metadata(_) => results += 1,
                 QueryItem::Row(row) => {
-                    self.take(row, &mut batch)?;
+                    self.take(row, batch)?;
                     let size = batch.size();
-                    let is_one = batch.len() == 1;
-                    if (size > LARGEST && !is_one) || (size > room && !batch.has_room(&mut room, admission)) {
-                        return Err(Error::Squeezed { rows: u32::try_from(batch.len()).unwrap_or(rows).saturating_sub(1) });
+                    if size > LARGEST && batch.len() > 1 {
+                        return Err(Error::Squeezed { rows: batch.rows() - 1, bytes: size as u64 });
+                    }
+                    if size > room {
+                        room = size + STEP;
+                        if !admission.grow_to(room as u64) {
+                            return Err(Error::Squeezed { rows: batch.rows() - 1, bytes: room as u64 });
+                        }
                     }
                 }
             }
         }
         match results {
             0 => Err(Error::NoResult { statement: "the batch" }),
-            1 if batch.len() <= rows as usize => Ok(batch),
+            1 if batch.len() <= rows as usize => Ok(()),
             1 => Err(malformed(format!("{} rows where {rows} were asked for", batch.len()))),
             _ => Err(malformed(format!("{results} results where one was asked for"))),
         }
@@ -187,6 +186,16 @@ fn malformed(detail: String) -> Error {
 }
 
 impl Batch {
+    /// No rows yet, and room for `expected` bytes of those above `position`.
+    pub(super) fn above(position: Option<Sequence>, expected: usize) -> Self {
+        Self { values: Vec::with_capacity(expected), last: position, ..Self::default() }
+    }
+
+    /// How many rows there are.
+    pub(super) fn rows(&self) -> u32 {
+        u32::try_from(self.len()).unwrap_or(u32::MAX)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.key_ends.len()
     }
@@ -194,12 +203,6 @@ impl Batch {
     /// Bytes of keys and values.
     pub(super) fn size(&self) -> usize {
         self.values.len() + self.fields_size + self.keys.len()
-    }
-
-    /// Asks for more room than was given so far.
-    fn has_room(&self, room: &mut usize, admission: &Admission) -> bool {
-        *room = self.size() + STEP;
-        admission.grow_to(*room as u64)
     }
 
     /// The rows, cut out of the buffers.
@@ -257,7 +260,7 @@ mod tests {
             indexes: vec![index],
         };
         let table = validate::check(Lookup::Found(Box::new(table)), &name, "id").expect("a table that can be polled");
-        Plan::new(table, Settings { zone: TimeZone::UTC, decimal_as_string: false }, ReadMode::Plain, Duration::from_secs(1), None)
+        Plan::new(table, Settings { zone: TimeZone::UTC, decimal_as_string: false }, ReadMode::Plain, None)
     }
 
     fn row(id: i64) -> Vec<ColumnData<'static>> {

@@ -39,9 +39,9 @@ INNER JOIN sys.index_columns AS x ON x.object_id = i.object_id AND x.index_id = 
 WHERE s.name = @P1 AND o.name = @P2 AND x.key_ordinal > 0 \
 ORDER BY i.index_id, x.key_ordinal";
 
-/// [`STATEMENT`] about the table of an alias.
-pub(super) fn question(table: &super::keys::Table) -> tiberius::Query<'static> {
-    let mut query = tiberius::Query::new(STATEMENT);
+/// [`STATEMENT`] about the table of an alias. A table that is being altered makes it wait.
+pub(super) fn question(table: &super::keys::Table, locks: super::limit::Locks) -> tiberius::Query<'static> {
+    let mut query = tiberius::Query::new(format!("{locks}{STATEMENT}"));
     for text in [&table.name.schema, &table.name.table, &table.sequence_column] {
         query.bind(text.clone());
     }

@@ -23,6 +23,7 @@ use super::NAMESPACE;
 use super::batch::Plan;
 use super::error::{Error, Stage};
 use super::keys::{Encrypt, Intent, SchemaMode, SqlServer};
+use super::limit::{Limit, Locks};
 use super::login::{Credential, Login, Rotation, Turn};
 use super::schema::Baseline;
 use super::validate::Pollable;
@@ -103,32 +104,6 @@ impl Clear {
     }
 }
 
-/// The moment by which something must have happened, and what set it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limit {
-    at: Duration,
-    whole: Duration,
-    by_budget: bool,
-}
-
-impl Limit {
-    /// `own` from now on, or the end of the invocation if that comes first.
-    pub(super) fn new(allowance: &Allowance, own: Duration) -> Self {
-        let whole = allowance.timeout(own);
-        Self { at: allowance.host().monotonic() + whole, whole, by_budget: allowance.left().is_some_and(|left| left < own) }
-    }
-
-    /// What is left of it.
-    pub(super) fn left(&self, host: &Host) -> Duration {
-        self.at.saturating_sub(host.monotonic())
-    }
-
-    /// What it means that it has passed.
-    pub(super) fn passed(&self, stage: Stage) -> Error {
-        if self.by_budget { Error::BudgetSpent } else { Error::TimedOut { stage, limit: self.whole } }
-    }
-}
-
 impl Server {
     /// Contacts nothing yet.
     pub(super) fn new(settings: SqlServer, host: Host, rotation: Arc<dyn Rotation>) -> Self {
@@ -145,7 +120,7 @@ impl Server {
             let fields = baseline.fields(&table.columns, settings.decimal_as_string);
             Arc::new(Schema::structure(format!("{NAMESPACE}.{}.{}.Value", table.schema, table.table), fields))
         });
-        Plan::new(table, values, settings.read_mode, settings.query_timeout * 4 / 5, schema)
+        Plan::new(table, values, settings.read_mode, schema)
     }
 
     /// Connects and signs in.
@@ -276,16 +251,22 @@ impl Open {
         Limit::new(allowance, self.query_timeout)
     }
 
-    /// Carries out a statement with few rows; the rows of each of its results.
+    /// Carries out a statement with few rows, which is told how long it may wait for locks; the rows of each of its results.
     ///
     /// # Errors
     /// The connection must not be used any more.
-    pub(super) async fn ask(&mut self, query: Query<'_>, allowance: &Allowance) -> Result<Vec<Vec<Row>>, Error> {
+    pub(super) async fn ask<'q>(
+        &mut self,
+        statement: impl FnOnce(Locks) -> Query<'q>,
+        allowance: &Allowance,
+    ) -> Result<Vec<Vec<Row>>, Error> {
         let limit = self.limit(allowance);
+        let locks = limit.locks(&self.host);
+        let query = statement(locks);
         let asked = async { query.query(&mut self.client).await?.into_results().await };
         match timeout(limit.left(&self.host), asked).await {
             Err(_) => Err(limit.passed(Stage::Statement)),
-            Ok(answer) => answer.map_err(|error| Error::of_driver(Stage::Statement, error)),
+            Ok(answer) => answer.map_err(|error| limit.explain(locks, Error::of_driver(Stage::Statement, error))),
         }
     }
 

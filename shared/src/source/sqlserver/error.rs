@@ -13,7 +13,7 @@ use super::sequence::Sequence;
 use super::validate::Refusal;
 use super::value;
 use crate::failure::{Failure, Retry};
-use crate::source::SCHEMA_CHANGED;
+use crate::source::{SCHEMA_CHANGED, UNANSWERED};
 
 /// How far a connection had come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +63,12 @@ pub(super) enum Error {
     #[error("no answer at stage {stage} within {} ms. The next tick tries again", limit.as_millis())]
     TimedOut { stage: Stage, limit: Duration },
 
-    #[error("the invocation's time was over")]
-    BudgetSpent,
+    /// The end of the invocation ended a wait. `said`: the server gave up on a lock for it.
+    #[error("{}", cut(*stage, *waited, said.as_ref()))]
+    Cut { stage: Stage, waited: Duration, said: Option<Said> },
+
+    #[error("{arrived} of up to {rows} rows of a batch had come at stage statement within {} ms. The next tick tries again with fewer", limit.as_millis())]
+    Slow { rows: u32, arrived: u32, limit: Duration, is_cut: bool },
 
     #[error(
         "the encrypted connection was refused at stage handshake: {detail}. Name the authority's certificate in mssql.tls.ca.path, check that \
@@ -119,8 +123,11 @@ pub(super) enum Error {
     )]
     OutOfOrder { before: Sequence, after: Sequence },
 
-    #[error("there is no memory beside the other tables for more than {rows} rows of a batch. The next tick tries again")]
-    Squeezed { rows: u32 },
+    /// `rows` had room, and with one more the batch would take `bytes`.
+    #[error(
+        "a batch of more than {rows} rows takes {bytes} bytes, which is more than a batch may, or than other tables leave. The next tick tries again"
+    )]
+    Squeezed { rows: u32, bytes: u64 },
 
     #[error("{}", .0.message)]
     Store(Failure),
@@ -187,8 +194,10 @@ impl Error {
     /// The stable code.
     fn code(&self) -> &'static str {
         match self {
+            Self::Cut { waited, .. } if *waited < UNANSWERED => "Source.BudgetSpent",
+            Self::Slow { is_cut: true, .. } => "Source.BudgetSpent",
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Transient { .. } | Self::Blocked { .. } => "Source.Unavailable",
-            Self::BudgetSpent => "Source.BudgetSpent",
+            Self::Cut { .. } | Self::Slow { .. } => "Source.Unavailable",
             Self::Tls { .. } | Self::NoTls => "Source.Tls",
             Self::NoBundle { .. } => "Source.CertificateStore",
             Self::LoginRefused { .. } => "Source.Unauthorized",
@@ -208,24 +217,43 @@ impl Error {
         }
     }
 
-    /// What may be tried at once. A time-out has cost its time already and is not repeated as it was.
+    /// What may be tried at once. A time-out has cost its time already and is not repeated as it was; a batch of which rows had come is
+    /// asked for with fewer of them. A server that said nothing at all would not say more to a smaller question.
     pub(super) fn remedy(&self) -> Remedy {
         match self {
             Self::Unreachable { .. } | Self::Transient { .. } | Self::Altered { .. } => Remedy::Again,
-            Self::TimedOut { stage: Stage::Statement, .. } | Self::Squeezed { .. } => Remedy::Smaller,
+            Self::Slow { .. } | Self::Squeezed { .. } => Remedy::Smaller,
             _ => Remedy::None,
         }
     }
 
     fn retry(&self) -> Retry {
         match self {
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::BudgetSpent | Self::Transient { .. } | Self::Blocked { .. } => {
-                Retry::NextTick
-            }
-            Self::Altered { .. } | Self::Malformed { .. } | Self::NoResult { .. } | Self::Squeezed { .. } => Retry::NextTick,
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Transient { .. } | Self::Blocked { .. } => Retry::NextTick,
+            Self::Cut { .. }
+            | Self::Slow { .. }
+            | Self::Altered { .. }
+            | Self::Malformed { .. }
+            | Self::NoResult { .. }
+            | Self::Squeezed { .. } => Retry::NextTick,
             Self::SchemaChanged { .. } | Self::Regressed { .. } => Retry::Wait,
             _ => Retry::Never,
         }
+    }
+
+    /// Whether the end of the invocation is what ended it.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(self, Self::Cut { .. } | Self::Slow { is_cut: true, .. })
+    }
+
+    /// Whether the server had its time and did not answer.
+    pub(super) fn is_silence(&self) -> bool {
+        matches!(self, Self::Cut { waited, .. } if *waited >= UNANSWERED)
+    }
+
+    /// Whether it is a wait that came to nothing, of a connection that was good.
+    pub(super) fn is_wait(&self) -> bool {
+        matches!(self, Self::TimedOut { .. } | Self::Blocked { .. } | Self::Cut { .. })
     }
 
     /// The failure of the table `alias` (`table` on the server) of `connector`.
@@ -261,6 +289,17 @@ const TRANSIENT: &[u32] = &[
     233, 596, 601, 701, 921, 926, 983, 997, 1203, 1204, 1205, 3947, 3960, 4221, 6005, 8645, 8651, 9001, 10053, 10054, 10060, 10928, 10929,
     17142, 17197, 17809, 18401, 20041, 40020, 40143, 40166, 40197, 40501, 40540, 40613, 42108, 42109, 49918, 49919, 49920,
 ];
+
+fn cut(stage: Stage, waited: Duration, said: Option<&Said>) -> String {
+    let waited = waited.as_millis();
+    match said {
+        None => format!("no answer at stage {stage} within {waited} ms, all that the invocation had left. The next tick tries again"),
+        Some(said) => format!(
+            "a row that is being written was waited for in vain at stage {stage} for {waited} ms, about what the invocation had left ({said}). \
+             The next tick tries again"
+        ),
+    }
+}
 
 /// The driver's advice about its own settings, which are not ours, is left out.
 fn brief(detail: &str) -> String {

@@ -36,11 +36,7 @@ impl Limit {
 
     /// What it means that it has passed.
     pub(super) fn passed(&self, stage: Stage) -> Error {
-        if self.by_budget {
-            Error::Cut { stage, waited: self.whole, said: None }
-        } else {
-            Error::TimedOut { stage, limit: self.whole }
-        }
+        if self.by_budget { Error::Cut { stage, waited: self.whole, said: None } } else { Error::TimedOut { stage, limit: self.whole } }
     }
 
     /// How long a statement that begins now may wait for rows that are being written: most of what is left.

@@ -17,6 +17,14 @@ pub(super) const RULES: CursorRules = CursorRules {
 /// The field of a position.
 const SEQUENCE: &str = "sequence";
 
+/// The position before the first row as people type it; `start` calls it so too.
+const EARLIEST: &str = "earliest";
+
+/// A position as people type it.
+pub(super) fn typed_as(at: Option<Sequence>) -> String {
+    at.map_or_else(|| EARLIEST.to_owned(), |at| at.to_string())
+}
+
 /// A position as it is stored and reported.
 pub(super) fn written(at: Option<Sequence>) -> Position {
     Position::new([(SEQUENCE, at.map(|at| at.to_string()))])
@@ -36,9 +44,14 @@ pub(super) fn fingerprint(table: &TableName, column: &str) -> String {
 }
 
 fn typed(text: &str) -> Result<Position, String> {
+    if text == EARLIEST {
+        return Ok(written(None));
+    }
     match Sequence::parse(text) {
         Some(sequence) => Ok(written(Some(sequence))),
-        None => Err(format!("{text:?} is not the number of a sequence, such as 1200345")),
+        None => {
+            Err(format!("{text:?} is neither the number of a sequence, such as 1200345, nor {EARLIEST}, which is before the first row"))
+        }
     }
 }
 
@@ -78,6 +91,9 @@ mod tests {
     #[test]
     fn sequences_are_read_and_compared_as_numbers() {
         assert_eq!(typed("007"), Ok(number("7")));
+        for at in [None, Sequence::new(0), Sequence::new(-7), Sequence::new(10_i128.pow(38) - 1)] {
+            assert_eq!(typed(&typed_as(at)), Ok(written(at)), "what messages advise can be typed");
+        }
         assert!(typed("2026-01-01 00:00:00").is_err() && typed(&"9".repeat(39)).is_err());
         assert!(is_forward(&number("9"), &number("10")) && !is_forward(&number("10"), &number("9")));
         assert!(is_forward(&written(None), &number("-5")), "none lies before every row");

@@ -4,11 +4,20 @@
 //! poll:   connect -> look at the table -> batch, batch, ... -> count late rows, if due -> close
 //! ```
 //!
+//! Rows do not wait for the count of late ones: their page is given first, and then one without rows that says what the count
+//! found. It is a service beside the delivery, and if it fails nothing else does.
+//!
 //! A poll ends at `max.rows.per.poll` rows, and another begins at once, until a batch is short: then the table is caught up. The
 //! engine fetches a batch while the one before is produced.
 //!
+//! A wait that the end of the invocation ends is a normal end, as long as something came of the sweep or the server had little time. A
+//! server that had [`UNANSWERED`](crate::source::UNANSWERED) and brought nothing is a failure, though no time-out of its own has
+//! passed: in a short invocation it never would.
+//!
 //! The table is looked at once per poll. It is compared with the baseline by a digest that the cursor's notes hold, so the
 //! baseline itself is read only to say what differs.
+
+mod behind;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,21 +33,17 @@ use super::catalog;
 use super::connect::{Open, Server};
 use super::drift;
 use super::error::{Error, Remedy, Stage};
-use super::keys::{self, Intent};
+use super::keys;
+use super::limit::Locks;
 use super::sequence::Sequence;
+use super::size::BatchSize;
 use super::{position, validate};
 use crate::cursor::Phase;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::record::schema::Schema;
 use crate::source::{Checkpoint, Page, Resume, Siblings, Spent, SweepEnd, TableSweep};
-use crate::sweep::{Admission, Allowance, Window, WindowChange};
-
-/// The room asked for before the first batch, whose size is not known.
-const FIRST_BATCH: u64 = 8 << 20;
-
-/// Good full batches in a row after which a batch size that was lowered is doubled.
-const GOOD_BATCHES: u32 = 4;
+use crate::sweep::{Admission, Allowance, Reason, Window, WindowChange};
 
 /// Tries in a row for what may pass at once.
 const TRIES: u32 = 3;
@@ -69,19 +74,18 @@ pub(super) struct Session {
     phase: Phase,
     /// Rows that may still be delivered.
     remaining: Option<u64>,
-    batch_size: u32,
-    good_batches: u32,
+    size: BatchSize,
     poll: Option<Poll>,
+    /// The rows of this sweep are given, and the count of late ones is due.
+    owed: Option<Owed>,
     /// What rows are values of, in typed mode.
     schema: Option<Arc<Schema>>,
+    /// Whether no page was given yet.
     is_first: bool,
     /// How long the last batch took.
     last_took: Duration,
-    /// Bytes of the last batch; 0 before the first.
-    last_size: u64,
-    /// The room to ask for: half as much again as the last batch.
-    estimate: u64,
     spent: Spent,
+    remarks: Vec<Reason>,
 }
 
 /// A poll that is under way.
@@ -91,6 +95,13 @@ struct Poll {
     rows: u32,
 }
 
+/// What is left of a poll whose rows are given.
+struct Owed {
+    poll: Poll,
+    /// When the last of them were asked for, in epoch milliseconds.
+    asked_ms: i64,
+}
+
 impl Session {
     pub(super) fn new(server: Arc<Server>, names: Names, table: keys::Table, place: Place, from: Resume) -> Self {
         let audit =
@@ -98,56 +109,98 @@ impl Session {
         Self {
             server,
             names,
+            size: BatchSize::new(table.batch_size, from.page_size),
             table,
             siblings: from.siblings,
             place,
             audit,
             phase: from.progress.phase,
             remaining: from.max_rows,
-            batch_size: from.page_size,
-            good_batches: 0,
             poll: None,
+            owed: None,
             schema: None,
             is_first: true,
             last_took: Duration::ZERO,
-            last_size: 0,
-            estimate: FIRST_BATCH,
             spent: Spent::default(),
+            remarks: Vec::new(),
             notes: from.progress.notes,
         }
     }
 
     /// Asks until there is a page. `None`: time or rows are used up.
     async fn page(&mut self, allowance: &Allowance) -> Result<Option<Page>, Error> {
-        let mut tries = 1;
+        if let Some(Owed { poll, asked_ms }) = self.owed.take() {
+            let late = self.count_late(poll, allowance).await;
+            return Ok(Some(self.finish(Batch::default(), &late, true, asked_ms, None)));
+        }
+        let (mut tries, mut before) = (1, None);
         loop {
             if self.remaining == Some(0) || !(self.is_first || allowance.covers(self.last_took)) {
                 self.hang_up().await;
                 return Ok(None);
             }
-            let error = match self.step(allowance).await {
-                Ok(Some(page)) => {
-                    self.is_first = false;
-                    return Ok(Some(page));
+            // Boxed: the driver's futures are large.
+            let error = match Box::pin(self.step(allowance)).await {
+                Ok(page) => {
+                    self.is_first &= page.is_none();
+                    return Ok(page);
                 }
-                Ok(None) => return Ok(None),
                 Err(error) => error,
             };
             // Whatever it was, the connection is not to be trusted any more.
             self.drop_poll();
-            match error.remedy() {
-                _ if error == Error::BudgetSpent => return Ok(None),
-                Remedy::Again if tries < TRIES => self.pause(allowance, tries, &error).await,
-                Remedy::Smaller if self.batch_size > 1 => match error {
-                    // How many fit is known now, and with fewer each time this comes to an end.
-                    Error::Squeezed { rows } => self.shrink_to(rows - rows / 4, &error.to_string()),
-                    _ if tries < TRIES => self.shrink_to(self.batch_size / 2, &error.to_string()),
-                    _ => return Err(error),
-                },
-                _ => return Err(error),
+            if error.is_cut() {
+                return self.cut_short(error, before).map(|()| None);
             }
+            before = (error.remedy() == Remedy::Again).then(|| error.clone());
+            self.prepare(error, tries, allowance).await?;
             tries += 1;
         }
+    }
+
+    /// The end of the invocation ended a wait, in another try after `before`.
+    ///
+    /// # Errors
+    /// Nothing came of this sweep, and that is the server's doing.
+    fn cut_short(&mut self, error: Error, before: Option<Error>) -> Result<(), Error> {
+        // Later batches have what the ones before have left, which says nothing about them.
+        if !self.is_first {
+            return Ok(());
+        }
+        if let Some(before) = before {
+            return Err(before);
+        }
+        if matches!(error, Error::Slow { .. }) {
+            self.size.halve();
+            self.tell_smaller(&error);
+        }
+        if error.is_silence() {
+            return Err(error);
+        }
+        self.remarks.push(Reason::from(&error.of(&self.names.connector, &self.names.alias, &self.table.name)));
+        Ok(())
+    }
+
+    /// Makes ready for another try after `error`.
+    ///
+    /// # Errors
+    /// There is none to be made.
+    async fn prepare(&mut self, error: Error, tries: u32, allowance: &Allowance) -> Result<(), Error> {
+        let is_another = match (error.remedy(), &error) {
+            (Remedy::Again, _) if tries < TRIES => {
+                self.pause(allowance, tries, &error).await;
+                return Ok(());
+            }
+            // How many fit is known now, and how much room to wait for. With fewer each time this comes to an end.
+            (Remedy::Smaller, Error::Squeezed { rows, bytes }) => self.size.dropped(*rows, *bytes),
+            (Remedy::Smaller, _) => tries < TRIES && self.size.halve(),
+            _ => false,
+        };
+        if !is_another {
+            return Err(error);
+        }
+        self.tell_smaller(&error);
+        Ok(())
     }
 
     async fn step(&mut self, allowance: &Allowance) -> Result<Option<Page>, Error> {
@@ -157,31 +210,52 @@ impl Session {
         };
         if self.place == Place::NotActivated {
             let page = self.activate(&mut poll, allowance).await?;
-            self.after(poll, page.end.is_some()).await;
+            self.after(Some(poll), page.end.is_some()).await;
             return Ok(Some(page));
         }
-        let Some(admission) = allowance.admit(self.estimate).await else {
+        let rows = self.wanted(&poll);
+        let Some(admission) = allowance.admit(self.size.room(rows)).await else {
             poll.open.close().await;
             return Ok(None);
         };
         let asked_ms = allowance.host().now_ms();
-        let rows = self.wanted(&poll);
         let batch = self.batch(&mut poll, rows, allowance, &admission).await?;
-        let is_last = batch.len() < rows as usize;
-        poll.rows += rows.min(u32::try_from(batch.len()).unwrap_or(rows));
-        let late = if is_last { self.look_back(&mut poll, &batch, allowance).await? } else { Vec::new() };
-        let is_over = is_last || poll.rows >= self.table.max_rows_per_poll || self.remaining == Some(0);
-        self.after(poll, is_over).await;
-        self.tell(&batch, &late);
-        Ok(Some(self.finish(batch, &late, is_last, asked_ms, admission)))
+        poll.rows += rows.min(batch.rows());
+        if batch.rows() < rows {
+            return Box::pin(self.end(poll, batch, asked_ms, admission, allowance)).await.map(Some);
+        }
+        let is_over = poll.rows >= self.table.max_rows_per_poll;
+        self.after(Some(poll), is_over).await;
+        Ok(Some(self.finish(batch, &[], false, asked_ms, admission)))
+    }
+
+    /// The page of the last rows for now; whatever fails from here on holds back none of them.
+    async fn end(&mut self, poll: Poll, batch: Batch, asked_ms: i64, admission: Admission, allowance: &Allowance) -> Result<Page, Error> {
+        let poll = if poll.rows == 0 { self.check_highest(poll, allowance).await? } else { Some(poll) };
+        let is_due = self.is_audit_due(allowance);
+        match poll {
+            Some(poll) if is_due && batch.rows() == 0 => {
+                let late = self.count_late(poll, allowance).await;
+                Ok(self.finish(batch, &late, true, asked_ms, admission))
+            }
+            // At the last row of a limit no page is asked for that could say what was found.
+            Some(poll) if is_due && self.remaining.is_none_or(|left| left > batch.rows().into()) => {
+                let page = self.finish(batch, &[], true, asked_ms, admission);
+                self.owed = Some(Owed { poll, asked_ms });
+                Ok(Page { end: None, ..page })
+            }
+            poll => {
+                self.after(poll, true).await;
+                Ok(self.finish(batch, &[], true, asked_ms, admission))
+            }
+        }
     }
 
     /// Connects, and looks at the table.
     async fn begin(&mut self, allowance: &Allowance) -> Result<Poll, Error> {
         let mut open = Box::pin(self.server.open(allowance)).await?;
-        let query = catalog::question(&self.table);
-        let results = self.ask(&mut open, query, allowance).await?;
-        let table = &self.table;
+        let table = self.table.clone();
+        let results = self.ask(&mut open, |locks| catalog::question(&table, locks), allowance).await?;
         let pollable = validate::check(catalog::read(&results)?, &table.name, &table.sequence_column)?;
         let baseline = match self.place {
             Place::NotActivated => pollable.baseline.clone(),
@@ -197,9 +271,14 @@ impl Session {
         Ok(Poll { open, plan, rows: 0 })
     }
 
-    async fn ask(&mut self, open: &mut Open, query: tiberius::Query<'_>, allowance: &Allowance) -> Result<Vec<Vec<tiberius::Row>>, Error> {
+    async fn ask<'q>(
+        &mut self,
+        open: &mut Open,
+        statement: impl FnOnce(Locks) -> tiberius::Query<'q>,
+        allowance: &Allowance,
+    ) -> Result<Vec<Vec<tiberius::Row>>, Error> {
         self.spent.requests += 1;
-        let asked = open.ask(query, allowance).await;
+        let asked = open.ask(statement, allowance).await;
         self.spent.bytes_in += open.take_bytes_in();
         asked
     }
@@ -225,8 +304,7 @@ impl Session {
 
     /// The highest sequence; `None` where there is no row.
     async fn highest(&mut self, poll: &mut Poll, allowance: &Allowance) -> Result<Option<Sequence>, Error> {
-        let query = poll.plan.highest();
-        let results = self.ask(&mut poll.open, query, allowance).await?;
+        let results = self.ask(&mut poll.open, |locks| poll.plan.highest(locks), allowance).await?;
         let value = only(&results, "the question for the highest sequence")?;
         match Sequence::read(value) {
             Some(highest) => Ok(Some(highest)),
@@ -239,78 +317,35 @@ impl Session {
     fn wanted(&self, poll: &Poll) -> u32 {
         let of_poll = self.table.max_rows_per_poll.saturating_sub(poll.rows).max(1);
         let of_run = self.remaining.map_or(u32::MAX, |left| u32::try_from(left).unwrap_or(u32::MAX));
-        self.batch_size.min(of_poll).min(of_run)
+        self.size.rows().min(of_poll).min(of_run)
     }
 
     async fn batch(&mut self, poll: &mut Poll, rows: u32, allowance: &Allowance, admission: &Admission) -> Result<Batch, Error> {
-        let begun = allowance.host().monotonic();
+        let host = allowance.host();
+        let begun = host.monotonic();
         let limit = poll.open.limit(allowance);
-        let expected = usize::try_from(self.last_size + self.last_size / 16).unwrap_or_default();
+        let locks = limit.locks(host);
+        let mut batch = Batch::above(self.place.position(), self.size.expected(rows));
         self.spent.requests += 1;
-        let reading = poll.plan.read(&mut poll.open, self.place.position(), rows, expected, admission);
-        let read = timeout(limit.left(allowance.host()), reading).await;
+        let reading = poll.plan.read(&mut poll.open, &mut batch, rows, locks, admission);
+        let read = timeout(limit.left(host), reading).await;
         self.spent.bytes_in += poll.open.take_bytes_in();
-        let batch = match read {
-            Ok(read) => read?,
-            Err(_) => {
-                let error = limit.passed(Stage::Statement);
-                // Only a sweep's first batch had all the time there was: if even that is not enough, it is too big.
-                if error == Error::BudgetSpent && self.is_first && self.batch_size > 1 {
-                    self.shrink_to(self.batch_size / 2, "it did not come within the time of an invocation");
-                }
-                return Err(error);
-            }
-        };
-        self.last_took = allowance.host().monotonic().saturating_sub(begun);
-        self.last_size = batch.size() as u64;
-        self.estimate = (self.last_size + self.last_size / 2).max(64 << 10);
-        admission.settle(self.last_size);
-        self.grow(batch.len() >= self.batch_size as usize);
+        match read {
+            Ok(read) => read.map_err(|error| limit.explain(locks, error))?,
+            Err(_) => return Err(not_in_time(limit.passed(Stage::Statement), rows, batch.rows())),
+        }
+        self.last_took = host.monotonic().saturating_sub(begun);
+        self.size.read(batch.len(), batch.size());
+        admission.settle(batch.size() as u64);
         Ok(batch)
-    }
-
-    /// At the end of the rows: has the sequence begun anew, and did rows come late?
-    async fn look_back(&mut self, poll: &mut Poll, batch: &Batch, allowance: &Allowance) -> Result<Vec<Late>, Error> {
-        let server = Arc::clone(&self.server);
-        // A readable secondary may be behind the cursor, which the primary gave.
-        let may_regress = self.notes.contains_key(REACHED) && server.settings.application_intent == Intent::ReadWrite;
-        if let (0, 0, true, Some(cursor)) = (batch.len(), poll.rows, may_regress, self.place.position())
-            && let Some(highest) = self.highest(poll, allowance).await?.filter(|highest| *highest < cursor)
-        {
-            return Err(Error::Regressed { highest, cursor });
-        }
-        self.delivered(batch);
-        let Some(interval) = server.settings.audit_interval else { return Ok(Vec::new()) };
-        let (now_ms, interval_ms) = (allowance.host().now_ms(), i64::try_from(interval.as_millis()).unwrap_or(i64::MAX));
-        let Some(mut audit) = self.audit.take() else { return Ok(Vec::new()) };
-        let late = match audit.is_due(now_ms, interval_ms) {
-            false => Vec::new(),
-            true => {
-                let mut counts = Vec::new();
-                for range in audit.ranges() {
-                    let query = poll.plan.count(range.from, Some(range.to));
-                    let results = self.ask(&mut poll.open, query, allowance).await?;
-                    counts.push(count(&results)?);
-                }
-                audit.counted(&counts, now_ms, interval_ms)
-            }
-        };
-        self.audit = Some(audit);
-        Ok(late)
-    }
-
-    /// Takes a batch into the audit. A batch that is dropped later on takes the whole session with it.
-    fn delivered(&mut self, batch: &Batch) {
-        if let (Some(audit), Some(last), true) = (&mut self.audit, batch.last, batch.len() > 0) {
-            audit.delivered(self.place.position(), last, batch.len() as u64);
-        }
     }
 
     /// What follows from a batch that was read.
     fn finish(&mut self, batch: Batch, late: &[Late], is_last: bool, asked_ms: i64, admission: impl Into<Option<Admission>>) -> Page {
-        if batch.len() > 0 {
-            if !is_last {
-                self.delivered(&batch);
+        self.tell_replaced(&batch);
+        if let (Some(last), true) = (batch.last, batch.len() > 0) {
+            if let Some(audit) = &mut self.audit {
+                audit.delivered(self.place.position(), last, batch.len() as u64);
             }
             self.place = Place::After(batch.last);
             self.notes.insert(REACHED.to_owned(), String::new());
@@ -326,7 +361,7 @@ impl Session {
                 window: WindowChange::default(),
                 swept_to_ms: is_last.then_some(asked_ms),
                 phase: self.phase,
-                page_size: self.lowered(),
+                page_size: self.size.lowered(),
                 clock_difference_ms: None,
                 notes: self.notes.clone(),
             },
@@ -342,24 +377,25 @@ impl Session {
         }
     }
 
-    fn tell(&mut self, batch: &Batch, late: &[Late]) {
-        let Names { connector, alias } = &self.names;
+    fn tell_replaced(&mut self, batch: &Batch) {
         if batch.replaced > 0 {
+            let Names { connector, alias } = &self.names;
             self.spent.values_replaced += batch.replaced;
             tracing::warn!(connector, table = alias, values = batch.replaced, "values could not be read and were replaced (U+FFFD, null)");
         }
-        for Late { range, rows } in late {
-            let from = range.from.map_or_else(|| "the first".to_owned(), |from| from.to_string());
-            tracing::error!(
-                connector, table = alias, code = "Source.LateRows", rows, above = from, up_to = %range.to,
-                "rows became visible behind the cursor and were not delivered; `tablesweep cursor rewind` to the lower end delivers the range again"
-            );
-        }
+    }
+
+    fn tell_smaller(&self, why: &Error) {
+        let Names { connector, alias } = &self.names;
+        tracing::warn!(connector, table = alias, rows = self.size.rows(), %why, "asking for smaller batches");
     }
 
     /// Keeps the connection for the next batch, or ends it.
-    async fn after(&mut self, poll: Poll, is_over: bool) {
-        if is_over { poll.open.close().await } else { self.poll = Some(poll) }
+    async fn after(&mut self, poll: Option<Poll>, is_over: bool) {
+        self.poll = poll;
+        if is_over {
+            self.hang_up().await;
+        }
     }
 
     async fn hang_up(&mut self) {
@@ -379,35 +415,16 @@ impl Session {
         tracing::warn!(connector = self.names.connector, table = self.names.alias, %error, tries, "trying again with a new connection");
         tokio::time::sleep(allowance.timeout(pause)).await;
     }
+}
 
-    /// Asks for at most so many rows from now on, and for fewer than before.
-    fn shrink_to(&mut self, rows: u32, why: &str) {
-        self.batch_size = rows.clamp(1, (self.batch_size / 2).max(1));
-        self.good_batches = 0;
-        self.estimate = FIRST_BATCH;
-        tracing::warn!(
-            connector = self.names.connector,
-            table = self.names.alias,
-            rows = self.batch_size,
-            why,
-            "asking for smaller batches"
-        );
-    }
-
-    fn grow(&mut self, is_full: bool) {
-        if !is_full || self.batch_size >= self.table.batch_size {
-            return;
+/// What it means that a batch of up to `rows` rows did not come in time though `arrived` had: it is too large, unless it is as small as
+/// can be.
+fn not_in_time(error: Error, rows: u32, arrived: u32) -> Error {
+    match error {
+        Error::TimedOut { limit, .. } | Error::Cut { waited: limit, .. } if arrived > 0 && rows > 1 => {
+            Error::Slow { rows, arrived, limit, is_cut: error.is_cut() }
         }
-        self.good_batches += 1;
-        if self.good_batches >= GOOD_BATCHES {
-            self.batch_size = self.batch_size.saturating_mul(2).min(self.table.batch_size);
-            self.good_batches = 0;
-        }
-    }
-
-    /// The batch size that works, if it is not the configured one.
-    fn lowered(&self) -> Option<u32> {
-        Some(self.batch_size).filter(|rows| *rows != self.table.batch_size)
+        other => other,
     }
 }
 
@@ -439,10 +456,14 @@ impl TableSweep for Session {
     }
 
     fn spent(&mut self) -> Spent {
-        Spent { page_size: self.lowered(), ..std::mem::take(&mut self.spent) }
+        Spent { page_size: self.size.lowered(), ..std::mem::take(&mut self.spent) }
     }
 
     fn window(&self) -> Option<Window> {
         None
+    }
+
+    fn remarks(&mut self) -> Vec<Reason> {
+        std::mem::take(&mut self.remarks)
     }
 }

@@ -1,0 +1,116 @@
+//! What lies behind the cursor: has the sequence begun anew, and did rows come late?
+//!
+//! Both are asked at the end of a sweep, on the connection that is open anyway, and both may have to wait for others where the rows did
+//! not: for a row that is being deleted below the cursor, for one that is being updated in a range that is counted. So neither holds
+//! rows back, and neither fails a sweep because it could not be answered now.
+
+use super::super::audit::{Audit, Late, Range};
+use super::super::error::Error;
+use super::super::keys::Intent;
+use super::super::position;
+use super::{Names, Poll, REACHED, Session, count};
+use crate::sweep::Allowance;
+
+impl Session {
+    /// Nothing is above the cursor: has the sequence begun anew? The poll is answered back, unless its connection is of no use any more.
+    ///
+    /// # Errors
+    /// It has.
+    pub(super) async fn check_highest(&mut self, mut poll: Poll, allowance: &Allowance) -> Result<Option<Poll>, Error> {
+        // A readable secondary may be behind the cursor, which the primary gave.
+        let may_regress = self.notes.contains_key(REACHED) && !self.may_lag();
+        let (true, Some(cursor)) = (may_regress, self.place.position()) else { return Ok(Some(poll)) };
+        match self.highest(&mut poll, allowance).await {
+            Ok(Some(highest)) if highest < cursor => Err(Error::Regressed { highest, cursor }),
+            Ok(_) => Ok(Some(poll)),
+            // That nothing is above the cursor is known all the same.
+            Err(error) if error.is_wait() => {
+                let Names { connector, alias } = &self.names;
+                tracing::warn!(connector, table = alias, %error, "whether the sequence has begun anew is looked at by the next sweep");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the rows of one moment may be missing at the next, because another replica answers.
+    fn may_lag(&self) -> bool {
+        self.server.settings.application_intent == Intent::ReadOnly
+    }
+
+    pub(super) fn is_audit_due(&mut self, allowance: &Allowance) -> bool {
+        let (now_ms, interval_ms) = (allowance.host().now_ms(), self.audit_interval_ms());
+        // One for which there is no time is due until there is.
+        self.audit.as_mut().is_some_and(|audit| audit.is_due(now_ms, interval_ms)) && allowance.covers(self.last_took)
+    }
+
+    fn audit_interval_ms(&self) -> i64 {
+        let interval = self.server.settings.audit_interval.unwrap_or_default();
+        i64::try_from(interval.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Counts the audit's ranges again, as many as can be, and ends the poll.
+    pub(super) async fn count_late(&mut self, mut poll: Poll, allowance: &Allowance) -> Vec<Late> {
+        let ranges = self.audit.as_ref().map(Audit::ranges).unwrap_or_default();
+        let mut counts = Vec::with_capacity(ranges.len());
+        let counted = self.count_ranges(&mut poll, &ranges, &mut counts, allowance).await;
+        match counted {
+            Ok(()) => poll.open.close().await,
+            Err(error) => {
+                let Names { connector, alias } = &self.names;
+                tracing::warn!(
+                    connector, table = alias, %error, counted = counts.len(), ranges = ranges.len(),
+                    "late rows could not be looked for; the next audit does it"
+                );
+            }
+        }
+        let (now_ms, interval_ms, may_lag) = (allowance.host().now_ms(), self.audit_interval_ms(), self.may_lag());
+        let late = self.audit.as_mut().map(|audit| audit.counted(&counts, may_lag, now_ms, interval_ms)).unwrap_or_default();
+        self.tell_late(&late);
+        late
+    }
+
+    async fn count_ranges(&mut self, poll: &mut Poll, ranges: &[Range], counts: &mut Vec<u64>, allowance: &Allowance) -> Result<(), Error> {
+        for range in ranges {
+            let results = self.ask(&mut poll.open, |locks| poll.plan.count(range.from, Some(range.to), locks), allowance).await?;
+            counts.push(count(&results)?);
+        }
+        Ok(())
+    }
+
+    fn tell_late(&self, late: &[Late]) {
+        let Names { connector, alias } = &self.names;
+        for late in late {
+            tracing::error!(connector, table = alias, code = "Source.LateRows", rows = late.rows, "{}", told(&late.range));
+        }
+    }
+}
+
+fn told(range: &Range) -> String {
+    let from = range.from.map_or_else(|| "from the first row".to_owned(), |from| format!("above {from}"));
+    format!(
+        "rows became visible behind the cursor, {from} and up to {}, and were not delivered; `tablesweep cursor rewind --to {}` delivers the \
+         range again",
+        range.to,
+        position::typed_as(range.from)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::sqlserver::keys::SOURCE;
+    use crate::source::sqlserver::sequence::Sequence;
+
+    #[test]
+    fn what_is_told_of_late_rows_can_be_done() {
+        let at = |number| Sequence::new(number).expect("in range");
+        for (from, words) in [(None, "from the first row and up to 101"), (Some(at(-3)), "above -3 and up to 101")] {
+            let told = told(&Range { from, to: at(101), count: 2 });
+            assert!(told.contains(words), "{told}");
+            let (_, typed) = told.split_once("--to ").expect("a command");
+            let (typed, _) = typed.split_once('`').expect("its end");
+            assert_eq!((SOURCE.cursors.read)(typed), Ok(position::written(from)), "the range begins behind it");
+        }
+    }
+}
