@@ -1,6 +1,6 @@
 //! Promises about who sweeps.
 
-use super::super::{Change, LeaseTerm, Parked, Refusal, Standing};
+use super::super::{Change, LeaseTerm, Parked, Refusal, Standing, Waiting};
 use super::{Bed, START, TERM, Table, hold_of, progress, refusal};
 
 pub(super) async fn of_two_who_acquire_at_once_one_holds(bed: &dyn Bed) {
@@ -89,6 +89,22 @@ pub(super) async fn a_tick_before_the_interval_is_not_due(bed: &dyn Bed) {
     table.release(&by_hand, Standing::Active).await;
     assert_eq!(refusal(table.tick("c", START + 60_000).await), Refusal::NotDue { due_ms: START + 60_001 });
     table.tick("c", START + 60_001).await.expect("due");
+}
+
+pub(super) async fn a_table_that_waits_for_a_mend_is_looked_at_before_its_interval_is_over(bed: &dyn Bed) {
+    let table = Table::created(bed).await;
+    let item = table.tick("a", START).await.expect("never swept");
+    let waiting = Waiting::after(&item.standing, "Source.SchemaChanged", "column extra is new".to_owned(), START);
+    table.release(&item, Standing::Waiting(waiting.clone())).await;
+    let item = table.tick("b", START + 1).await.expect("each tick looks");
+    assert_eq!(item.standing, Standing::Waiting(waiting), "looking alone mends nothing");
+    let parked = Parked::after(&item.standing, "Source.Forbidden", "no read access to incident".to_owned(), START + 1);
+    let next_try_ms = parked.next_try_ms;
+    table.release(&item, Standing::Parked(parked)).await;
+    let every_hour = |owner, now_ms| table.write(super::acquire(owner, now_ms, Some(3_600_000)));
+    let item = every_hour("c", next_try_ms).await.expect("its next try is due, whatever the interval");
+    table.release(&item, Standing::Active).await;
+    assert!(matches!(refusal(every_hour("d", next_try_ms + 1).await), Refusal::NotDue { .. }), "active again, it keeps its interval");
 }
 
 pub(super) async fn a_start_written_under_a_clock_ahead_delays_nothing(bed: &dyn Bed) {

@@ -58,8 +58,9 @@ impl Update {
         if let Some(interval) = wish.scheduled {
             update.require("(attribute_not_exists(#next_try) OR #next_try <= :now)", &[attribute::NEXT_TRY], []);
             update.require(
-                "(attribute_not_exists(#started) OR #started > :now OR #started <= :due)",
-                &[attribute::STARTED],
+                "(attribute_exists(#parked) OR attribute_exists(#waiting) OR attribute_not_exists(#started) OR #started > :now \
+                 OR #started <= :due)",
+                &[attribute::STARTED, attribute::PARKED, attribute::WAITING],
                 [(":due", number(wish.now_ms.saturating_sub_unsigned(interval)))],
             );
         }
