@@ -31,6 +31,7 @@ pub use sweep::Sweep;
 
 use crate::failure::Failure;
 use crate::host::env;
+use crate::sweep::SWEPT;
 use crate::telemetry;
 
 /// Starts logging as the function's logging configuration says (`AWS_LAMBDA_LOG_FORMAT`, `AWS_LAMBDA_LOG_LEVEL`).
@@ -46,7 +47,7 @@ fn filter(level: &str) -> String {
     match level {
         "trace" | "debug" | "warn" | "error" => level.to_owned(),
         "fatal" => "error".to_owned(),
-        _ => "info,tablesweep::sweep::table=warn".to_owned(),
+        _ => format!("info,{SWEPT}=warn"),
     }
 }
 
@@ -58,7 +59,39 @@ pub fn logged(failure: Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::filter;
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::EnvFilter;
+
+    use super::{SWEPT, filter};
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no test panics while it writes").write(text)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn of_what_the_engine_says_only_the_line_that_the_function_writes_itself_is_left_out() {
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter("info"))).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(target: SWEPT, "swept");
+            tracing::info!(target: "tablesweep::sweep::table", "the table goes on");
+        });
+        let text = String::from_utf8(written.0.lock().expect("written").clone()).expect("text");
+        assert!(text.contains("the table goes on") && !text.contains("swept"), "{text}");
+    }
 
     #[test]
     fn the_level_is_lambdas_and_an_unknown_one_does_not_silence_the_log() {

@@ -43,5 +43,6 @@ pub use pipeline::{Effect, Event, Pipeline, UNCOMMITTED};
 pub use report::{Mode, Outcome, Reason, SweepReport, TableReport};
 pub use requests::{Spent, Ticket, Told};
 pub use siblings::remove as forget_siblings;
+pub use table::SWEPT;
 pub use window::{Version, Window, WindowChange};
 pub use window_store::{WindowCache, remove as forget_window};

@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, Job, Run};
 use super::lease::Held;
-use super::report::{Outcome, Reason, TableReport};
+use super::report::{Outcome, PAUSED_BY_HAND, Reason, TableReport};
 use crate::cursor::{Acquire, Change, CursorStore, Item, Key, Moved, Refusal, Standing, StoreError, Write, WriteError};
 use crate::failure::{Failure, Retry};
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl NotBegun {
             Self::Refused(Refusal::Parked(parked)) => (Outcome::Parked, parked.code, parked.message),
             Self::Refused(refusal @ Refusal::Paused(_)) => {
                 let how = format!("{table}: {refusal}; `tablesweep cursor resume` lets it go on");
-                (Outcome::Paused, "Cursor.Paused".to_owned(), how)
+                (Outcome::Paused, PAUSED_BY_HAND.to_owned(), how)
             }
             Self::Refused(Refusal::Leased { until_ms: i64::MAX }) => {
                 (Outcome::Skipped, "Cursor.Leased".to_owned(), format!("{table}: another process sweeps it now"))

@@ -56,6 +56,9 @@ impl From<&Failure> for Reason {
     }
 }
 
+/// The code of a table that an operator holds.
+pub(super) const PAUSED_BY_HAND: &str = "Cursor.Paused";
+
 /// What happened to one table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableReport {
@@ -120,6 +123,22 @@ impl TableReport {
             duration_ms: 0,
             tried: false,
         }
+    }
+
+    /// Whether the source keeps the table from being swept until a person decides. An operator's pause is none of that.
+    pub fn waits_for_source(&self) -> bool {
+        self.outcome == Outcome::Paused && self.reason.as_ref().is_none_or(|reason| reason.code != PAUSED_BY_HAND)
+    }
+
+    /// Whether the source was not asked, and need not have been: somebody else sweeps the table, it is not due, or the
+    /// hour's requests were spent before it began.
+    pub fn was_left_alone(&self) -> bool {
+        self.outcome == Outcome::Skipped && self.requests == 0
+    }
+
+    /// Whether nothing is wrong with the table. One that was left alone is in order, and so is one that an operator holds.
+    pub fn is_in_order(&self) -> bool {
+        self.outcome.is_good() || self.outcome == Outcome::Paused && !self.waits_for_source()
     }
 }
 

@@ -38,7 +38,8 @@ const fn metric(name: &'static str, unit: &'static str, meaning: &'static str) -
 
 /// The metrics of a sweep of a table.
 pub static SWEEP: &[Metric] = &[
-    metric("Sweeps", "Count", "1 if the sweep ended in good order, caught up or with more to do; 0 otherwise"),
+    metric("InOrder", "Count", "1 if nothing is wrong with the table: swept in good order, or left alone as it should be; 0 otherwise"),
+    metric("Sweeps", "Count", "1 if the table was swept in good order: caught up, with more to do, or out of requests for this hour"),
     metric("Rows", "Count", "rows acknowledged by the sink"),
     metric("DuplicatesSuppressed", "Count", "rows read again and not sent again"),
     metric("RowsHidden", "Count", "rows that the source counts and does not show"),
@@ -52,10 +53,19 @@ pub static SWEEP: &[Metric] = &[
     ),
     metric("Requests", "Count", "requests to the source, repeated ones included"),
     metric("BytesIn", "Bytes", "the source's answers, as they came over the wire"),
-    metric("LagSeconds", "Seconds", "how far the table is behind its source; absent where that is not known"),
+    metric(
+        "LagSeconds",
+        "Seconds",
+        "how far the table is behind its source by what is committed, so that it grows while sweeps fail; absent where that is not known",
+    ),
     metric("DurationMilliseconds", "Milliseconds", "how long the sweep took"),
     metric("Parked", "Count", "1 if the table is parked"),
-    metric("Paused", "Count", "1 if the table is paused"),
+    metric("Paused", "Count", "1 if the table is paused, by hand or by its source"),
+    metric(
+        "Waiting",
+        "Count",
+        "1 if the table is paused by its source, and a person has to decide: a schema that changed, a sequence that began anew",
+    ),
     metric("Failed", "Count", "1 if the sweep failed"),
 ];
 
@@ -115,7 +125,8 @@ fn swept(function: &str, by_table: bool, report: &TableReport, tick: Option<&str
     set("tick", json!(tick));
     set("outcome", json!(report.outcome));
     set("phase", json!(report.phase));
-    set("Sweeps", json!(is(Outcome::CaughtUp) + is(Outcome::More)));
+    set("InOrder", json!(u64::from(report.is_in_order())));
+    set("Sweeps", json!(u64::from(report.outcome.is_good() && !report.was_left_alone())));
     set("Rows", json!(report.rows));
     set("DuplicatesSuppressed", json!(report.duplicates_suppressed));
     set("RowsHidden", json!(report.rows_hidden));
@@ -127,6 +138,7 @@ fn swept(function: &str, by_table: bool, report: &TableReport, tick: Option<&str
     set("DurationMilliseconds", json!(report.duration_ms));
     set("Parked", json!(is(Outcome::Parked)));
     set("Paused", json!(is(Outcome::Paused)));
+    set("Waiting", json!(u64::from(report.waits_for_source())));
     set("Failed", json!(is(Outcome::Failed)));
     if let Some(lag) = report.lag_seconds {
         set("LagSeconds", json!(lag));
@@ -222,6 +234,7 @@ mod tests {
         };
         let line = swept("f", false, &swept_to_more, Some("t"), 1_800_000_000_123);
         let figures = [
+            ("InOrder", 1),
             ("Sweeps", 1),
             ("Rows", 1),
             ("DuplicatesSuppressed", 2),
@@ -235,6 +248,7 @@ mod tests {
             ("DurationMilliseconds", 10_000),
             ("Parked", 0),
             ("Paused", 0),
+            ("Waiting", 0),
             ("Failed", 0),
         ];
         assert_eq!(figures.map(|(name, _)| name).to_vec(), SWEEP.iter().map(|metric| metric.name).collect::<Vec<_>>());
@@ -247,6 +261,8 @@ mod tests {
             assert_eq!(line[name], json!(value), "{name}");
         }
         assert_eq!(line["_aws"]["Timestamp"], json!(1_800_000_000_123_i64), "in milliseconds");
+        // Whoever was skipped before anything was asked was not swept.
+        swept_to_more.requests = 0;
         for (outcome, counted) in [
             (Outcome::CaughtUp, "Sweeps"),
             (Outcome::More, "Sweeps"),
@@ -283,6 +299,31 @@ mod tests {
         let line = swept("f", true, &TableReport { lag_seconds: None, ..report(Outcome::Skipped) }, None, 5);
         assert!(declared(&line).iter().all(|(_, metrics)| !metrics.contains(&"LagSeconds".to_owned())), "{line}");
         assert_eq!((&line["Sweeps"], &line["Rows"]), (&json!(0), &json!(7)));
+    }
+
+    fn because(outcome: Outcome, code: &str, requests: u64) -> TableReport {
+        let reason = Some(Reason { code: code.to_owned(), message: "as told".to_owned() });
+        TableReport { outcome, reason, requests, rows: 0, ..report(outcome) }
+    }
+
+    #[test]
+    fn what_is_as_it_should_be_is_in_order_and_only_what_was_swept_is_a_sweep() {
+        let of = |report: &TableReport| {
+            let line = swept("f", false, report, None, 5);
+            ["InOrder", "Sweeps", "Paused", "Waiting"].map(|name| line[name].as_u64().expect("a count"))
+        };
+        assert_eq!(of(&report(Outcome::CaughtUp)), [1, 1, 0, 0]);
+        assert_eq!(of(&report(Outcome::More)), [1, 1, 0, 0]);
+        assert_eq!(of(&because(Outcome::Skipped, "Source.Allowance", 19)), [1, 1, 0, 0], "swept until the hour's requests were spent");
+        for (code, held) in [("Source.Allowance", "by the hour"), ("Sweep.NotDue", "by its interval"), ("Cursor.Leased", "by a catch-up")] {
+            assert_eq!(of(&because(Outcome::Skipped, code, 0)), [1, 0, 0, 0], "kept back {held}");
+        }
+        assert_eq!(of(&because(Outcome::Paused, "Cursor.Paused", 0)), [1, 0, 1, 0], "an operator wants it so");
+        for code in ["Source.SchemaChanged", "Source.SequenceRegressed"] {
+            assert_eq!(of(&because(Outcome::Paused, code, 1)), [0, 0, 1, 1], "a person has to decide");
+        }
+        assert_eq!(of(&because(Outcome::Parked, "Source.Forbidden", 1)), [0, 0, 0, 0]);
+        assert_eq!(of(&because(Outcome::Failed, "Source.Unavailable", 1)), [0, 0, 0, 0]);
     }
 
     #[test]
