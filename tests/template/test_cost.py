@@ -43,7 +43,7 @@ class Cost(unittest.TestCase):
             "logs": logged / 1e9 * of["GB of logs"],
             "metrics of the functions": (of["metrics of sweep and fan-out"] + of["codes of reasons seen in a month"]) * of["metric and month"],
             "metrics per table": of["metrics per table"] * of["tables"] * of["metric and month"],
-            "nine alarms": 9 * of["alarm and month"],
+            "ten alarms": 10 * of["alarm and month"],
             "two secrets": 2 * of["secret and month"],
         }
         month = {name: round(dollars, 2) for name, dollars in month.items()}
@@ -51,7 +51,7 @@ class Cost(unittest.TestCase):
         without = "without metrics per table (`TABLESWEEP_TABLE_METRICS=off`)"
         month[without] = round(month["altogether"] - month["metrics per table"], 2)
         self.assertEqual(self.idle, month)
-        self.assertEqual(len(Template(EVERYTHING).of_type("AWS::CloudWatch::Alarm")), 9)
+        self.assertEqual(len(Template(EVERYTHING).of_type("AWS::CloudWatch::Alarm")), 10)
 
     def test_a_million_rows_cost_their_time_their_commits_and_their_bytes(self):
         of = self.given

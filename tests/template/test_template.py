@@ -10,9 +10,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 from samtranslator.yaml_helper import yaml_parse
-from translated import CLUSTER, EVERYTHING, REQUIRED, ROOT, SOURCE, Template, listed
-
-LEAST, MOST = Template(REQUIRED), Template(EVERYTHING)
+from translated import CLUSTER, EVERYTHING, LEAST, MOST, PACES, REQUIRED, ROOT, SOURCE, Template, listed, paced
 
 # A lease outlives the invocation by this much, since clocks differ; the next tick should find it over.
 SKEW_SECONDS = 10
@@ -59,6 +57,19 @@ class Retries(unittest.TestCase):
 
 
 class Times(unittest.TestCase):
+    def test_the_schedule_and_the_alarms_take_the_time_between_two_ticks_from_one_parameter(self):
+        self.assertEqual({str(minutes) for minutes in PACES}, set(SOURCE["Mappings"]["Schedule"]))
+        for minutes in PACES:
+            (schedule,) = paced(minutes).of_type("AWS::Scheduler::Schedule").values()
+            self.assertEqual(seconds(schedule["ScheduleExpression"]), 60 * minutes)
+            of = SOURCE["Mappings"]["Schedule"][str(minutes)]
+            self.assertEqual((of["Tick"], of["State"]), (60 * minutes, max(300, 60 * minutes)))
+
+    def test_each_deployment_ends_with_a_line_that_says_whether_the_tables_are_swept(self):
+        for state in ("ENABLED", "DISABLED"):
+            template = Template(REQUIRED | {"ScheduleState": state, "ScheduleMinutes": 5})
+            self.assertEqual(template.resolve(template.translation["Outputs"]["Schedule"]["Value"]), f"{state}, every 5 min")
+
     def test_a_sweep_and_its_lease_are_over_before_the_next_tick(self):
         (schedule,) = LEAST.of_type("AWS::Scheduler::Schedule").values()
         functions = LEAST.functions()
@@ -248,6 +259,12 @@ class Rights(unittest.TestCase):
             signed = rights(Template(EVERYTHING | {"MskAuthentication": kind}))
             self.assertEqual({action.split(":")[0] for action in signed}, {"secretsmanager", "ssm", "kms"}, kind)
 
+    def test_iam_without_a_cluster_or_without_topics_is_refused_before_anything_is_deployed(self):
+        self.assertEqual((LEAST.refused_by(), MOST.refused_by()), ([], []))
+        for missing in ("MskClusterArn", "MskTopicArns"):
+            (told,) = Template(EVERYTHING | {missing: ""}).refused_by()
+            self.assertIn(missing, told)
+
     def test_the_key_is_used_by_way_of_the_two_services_only(self):
         (key,) = [one for one in MOST.statements("SweepRole") if "kms:Decrypt" in listed(one["Action"])]
         services = [f"{name}.eu-west-1.amazonaws.com" for name in ("secretsmanager", "ssm")]
@@ -334,59 +351,6 @@ class CatchUp(unittest.TestCase):
         self.assertEqual(faults(definition), "")
         definition["States"]["Rest"]["Secondes"] = 20
         self.assertIn("E3601", faults(definition))
-
-
-class Alarms(unittest.TestCase):
-    def setUp(self):
-        self.alarms = {one["AlarmName"].removeprefix("stack-"): one for one in MOST.of_type("AWS::CloudWatch::Alarm").values()}
-
-    def test_each_alarm_that_was_asked_for_is_there_and_tells_the_topic(self):
-        wanted = {"sweep-age", "lag", "parked", "sweep-errors", "fan-out-errors", "throttles", "duration", "failed-invocations"}
-        self.assertEqual(set(self.alarms), wanted | {"catch-up-failed"})
-        for name, alarm in self.alarms.items():
-            self.assertEqual(alarm["AlarmActions"], [EVERYTHING["AlarmTopicArn"]], name)
-            self.assertTrue(alarm["AlarmDescription"], name)
-        for alarm in LEAST.of_type("AWS::CloudWatch::Alarm").values():
-            self.assertNotIn("AlarmActions", alarm, "there is nobody to tell")
-
-    def test_silence_is_an_alarm_for_the_age_of_sweeps_only_and_only_while_they_are_scheduled(self):
-        silent = [name for name, alarm in self.alarms.items() if alarm["TreatMissingData"] == "breaching"]
-        self.assertEqual(silent, ["sweep-age"])
-        for alarm in self.alarms.values():
-            self.assertIn(alarm["TreatMissingData"], ("breaching", "notBreaching"))
-        disabled = Template(EVERYTHING | {"ScheduleState": "DISABLED"}).of_type("AWS::CloudWatch::Alarm")
-        self.assertNotIn("stack-sweep-age", {one["AlarmName"] for one in disabled.values()})
-
-    def test_one_bad_minute_wakes_nobody(self):
-        for name, alarm in self.alarms.items():
-            metrics = alarm.get("Metrics", [{"MetricStat": alarm}])
-            period = next(one["MetricStat"]["Period"] for one in metrics if "MetricStat" in one)
-            points = alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])
-            self.assertGreaterEqual(period * points, 180, name)
-
-    def test_an_alarm_looks_at_a_resource_of_this_stack(self):
-        names = {
-            "function": ["stack-sweep"],
-            "FunctionName": ["stack-sweep", "stack-fan-out"],
-            "QueueName": ["stack-failed-invocations"],
-            "StateMachineArn": ["stack-catch-up"],
-        }
-        for name, alarm in self.alarms.items():
-            dimensions = alarm.get("Dimensions") or alarm["Metrics"][0]["MetricStat"]["Metric"]["Dimensions"]
-            ((key, value),) = [(one["Name"], one["Value"]) for one in dimensions]
-            self.assertIn(value, names[key], name)
-
-    def test_the_dashboard_is_json_and_names_functions_and_table(self):
-        (board,) = MOST.of_type("AWS::CloudWatch::Dashboard").values()
-        widgets = json.loads(board["DashboardBody"])["widgets"]
-        self.assertGreaterEqual(len(widgets), 8)
-        shown = json.dumps(widgets)
-        for name in ("stack-sweep", "stack-catch-up", "stack-fan-out", "stack-cursors", "stack-failed-invocations"):
-            self.assertIn(name, shown)
-        places = [(one["x"], one["y"], one["width"], one["height"]) for one in widgets]
-        cells = [(x + i, y + j) for x, y, width, height in places for i in range(width) for j in range(height)]
-        self.assertEqual(len(cells), len(set(cells)), "widgets lie on one another")
-        self.assertLessEqual(max(x for x, _ in cells), 23)
 
 
 class Form(unittest.TestCase):

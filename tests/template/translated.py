@@ -6,6 +6,7 @@ worked out. A function that is not known here is an error, not something to look
 """
 
 import copy
+import functools
 import logging
 import re
 from pathlib import Path
@@ -152,7 +153,18 @@ class Template:
             return all(values)
         if name == "Fn::Join":
             return values[0].join(values[1])
+        if name == "Fn::FindInMap":
+            table, key, entry = values
+            return self.translation["Mappings"][table][str(key)][entry]
+        if name == "Fn::EachMemberEquals":
+            return all(value == values[1] for value in values[0])
         raise AssertionError(f"{name} is not known here")
+
+    def refused_by(self):
+        """What the rules have against these parameters, in the words of the template."""
+        rules = [rule for rule in self.translation["Rules"].values() if self.resolve(rule.get("RuleCondition", True))]
+        asserted = [one for rule in rules for one in rule["Assertions"]]
+        return [one["AssertDescription"] for one in asserted if not self.resolve(one["Assert"])]
 
     def of_type(self, kind):
         return {name: resource["Properties"] for name, resource in self.resources.items() if resource["Type"] == kind}
@@ -182,3 +194,16 @@ class Template:
 
 def listed(value):
     return value if isinstance(value, list) else [value]
+
+
+# Of the fewest parameters, and of all.
+LEAST, MOST = Template(REQUIRED), Template(EVERYTHING)
+
+# The minutes that may lie between two ticks.
+PACES = SOURCE["Parameters"]["ScheduleMinutes"]["AllowedValues"]
+
+
+@functools.cache
+def paced(minutes):
+    """All parameters, and this many minutes from tick to tick. A translation takes a second."""
+    return Template(EVERYTHING | {"ScheduleMinutes": minutes})
