@@ -281,12 +281,17 @@ class Rights(unittest.TestCase):
 
         glue = "arn:aws:glue:eu-west-1:123456789012"
         schemas = {f"{glue}:registry/snow", f"{glue}:schema/snow/*"}
-        read = {"glue:GetSchemaByDefinition": schemas, "glue:GetSchemaVersion": schemas}
+        read = {"glue:GetSchemaByDefinition": schemas}
         made = {action: schemas for action in ("glue:CreateSchema", "glue:RegisterSchemaVersion", "glue:TagResource")}
         self.assertEqual(rights(EVERYTHING), read | made)
         self.assertEqual(rights(EVERYTHING | {"RegisterSchemas": "false"}), read)
         self.assertEqual(rights(EVERYTHING | {"GlueRegistry": ""}), {}, "without a registry there is nothing to register in")
         self.assertEqual(rights(EVERYTHING, "FanOutRole"), {})
+        # To make a schema asks for the right to tag it as well.
+        client = (ROOT / "shared/src/registry/glue.rs").read_text()
+        named = dict(re.findall(r'const (\w+): &str = "(\w+)";', client))
+        called = {named.get(name, name) for name in re.findall(r'self\.call\(\w+, "?(\w+)"?,', client)}
+        self.assertEqual({"glue:" + name for name in called} | {"glue:TagResource"}, set(read | made), "what the client calls, and no more")
 
     def test_every_role_is_written_here_and_assumed_by_one_service(self):
         roles = MOST.of_type("AWS::IAM::Role")
