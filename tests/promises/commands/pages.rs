@@ -3,8 +3,25 @@
 use std::path::{Path, PathBuf};
 
 /// A line that begins with one of these is a command.
-const PROGRAMS: &[&str] =
-    &["tablesweep", "make", "aws", "sam", "cargo", "git", "cd", "export", "curl", "mkdir", "cp", "docker", "python3", "pip", "sh", "bash"];
+const PROGRAMS: &[&str] = &[
+    "tablesweep",
+    "make",
+    "aws",
+    "sam",
+    "sed",
+    "cargo",
+    "git",
+    "cd",
+    "export",
+    "curl",
+    "mkdir",
+    "cp",
+    "docker",
+    "python3",
+    "pip",
+    "sh",
+    "bash",
+];
 
 /// A page of the documentation.
 pub struct Page {
