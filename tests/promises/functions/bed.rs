@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tablesweep::cursor::dynamodb::{DynamoStore, create_table, local_client};
-use tablesweep::cursor::{CursorStore, Identity, Item};
+use tablesweep::cursor::{Acquire, Change, CursorStore, Identity, Item, Write};
 use tablesweep::host::Host;
 use tablesweep::operate::{Operator, Order, Place};
 use tablesweep_testbed::kafka::{Broker, read_all};
@@ -216,16 +216,28 @@ impl Bed {
 
     /// The stored item of `alias`, read past the proxy.
     pub async fn item(&self, alias: &str) -> Option<Item> {
-        let server = moto::shared().await.expect("moto runs");
-        let store = DynamoStore::new(local_client(&server.endpoint()).await, &self.table);
-        let items = store.list("snow").await.expect("items");
+        let items = self.store().await.list("snow").await.expect("items");
         items.into_iter().find(|item| item.identity.alias == alias)
+    }
+
+    /// The cursor store, past the proxy.
+    async fn store(&self) -> DynamoStore {
+        let server = moto::shared().await.expect("moto runs");
+        DynamoStore::new(local_client(&server.endpoint()).await, &self.table)
+    }
+
+    /// Somebody else takes the lease of `alias` and keeps it for an hour. The table has been swept before.
+    pub async fn hold(&self, alias: &str) {
+        let item = self.item(alias).await.expect("an item");
+        let now_ms = Host::system().now_ms();
+        let wish = Acquire { owner: "somebody".to_owned(), until_ms: now_ms + 3_600_000, now_ms, scheduled: None };
+        let write = Write { id: "held".to_owned(), change: Change::Acquire(wish) };
+        self.store().await.write(&item.identity.key(), &write).await.expect("the lease is free");
     }
 
     /// An operator holds the table of `alias`, which was swept before.
     pub async fn pause(&self, alias: &str) {
-        let server = moto::shared().await.expect("moto runs");
-        let store = DynamoStore::new(local_client(&server.endpoint()).await, &self.table);
+        let store = self.store().await;
         let Identity { connector, alias, source, instance, table, field, id_field, fingerprint } =
             self.item(alias).await.expect("an item").identity;
         let [instance, table, field, id_field, fingerprint] = [instance, table, field, id_field, fingerprint].map(Some);

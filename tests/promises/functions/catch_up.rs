@@ -9,7 +9,7 @@ use tablesweep_testbed::kafka;
 use tablesweep_testbed::parts::until;
 use tablesweep_testbed::proxy::Action;
 use tablesweep_testbed::state_machine::{Execution, StateMachine};
-use tablesweep_testbed::table_api::{Effect, Fault};
+use tablesweep_testbed::table_api::{Effect, Fault, RateLimit};
 
 use super::bed::{Bed, PATIENCE, Setup, event};
 
@@ -22,10 +22,9 @@ fn machine() -> StateMachine {
     StateMachine::read(&file, &names).expect("a definition")
 }
 
-/// The same, but every lap is the last of its execution.
+/// The same, but every lap that leaves a table open is the last of its execution.
 fn taking_over() -> StateMachine {
-    let hasty = machine().changed("$sweeps > 2000", "$sweeps > 0").expect("the limit");
-    hasty.changed("Default: Plan\n\n  # Somebody", "Default: TakeOver\n\n  # Somebody").expect("the way on")
+    machine().changed("> 24500", "> 0").expect("the limit")
 }
 
 /// Two tables, and functions that live for nine seconds, of which eight are kept for a page's acknowledgements and the last
@@ -57,6 +56,17 @@ async fn alone(bed: &Bed, name: &str, input: &Value) -> Execution {
     let mut executions = run(bed, &machine(), name, input, SECOND).await;
     assert_eq!(executions.len(), 1, "{executions:?}");
     executions.remove(0)
+}
+
+fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Action {
+    let headers = headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+    Action::Answer { status, headers, body: body.to_owned() }
+}
+
+/// What the Invoke API answers for an invocation that ended with `error`; it is not made.
+fn died(error: &str) -> Action {
+    let body = json!({"errorType": error, "errorMessage": "as the test ordered"}).to_string();
+    answer(200, &[("X-Amz-Function-Error", "Unhandled")], &body)
 }
 
 #[track_caller]
@@ -128,7 +138,7 @@ async fn a_table_that_gets_no_further_in_three_laps_ends_the_catch_up_by_name() 
     let execution = alone(&bed, "stuck", &json!({})).await;
     assert_eq!((&*execution.status, execution.error.as_deref()), ("FAILED", Some("CatchUp.Incomplete")));
     let cause = execution.cause.as_deref().expect("a cause");
-    assert!(cause.contains("snow/inc: ") && !cause.contains("snow/chg"), "{cause}");
+    assert_eq!(cause, "not caught up: snow/inc: Sweep.Unmoved");
     assert_eq!(execution.entered("Plan"), 3, "{cause}");
     // In the first lap the other table moved, and after the third nothing was left to wait for.
     assert_eq!(execution.entered("Rest"), 1);
@@ -250,10 +260,109 @@ async fn twenty_executions_are_the_end_and_name_what_is_open() {
     let input = json!({"origin": "first", "generation": 20, "standing": standing});
     // One request a sweep: it has more each time.
     bed.api.fault(Fault::status(503, "a moment").table("incident").always());
-    let machine = machine().changed("$sweeps > 2000", "$sweeps > 0").expect("the limit");
-    let executions = run(&bed, &machine, "first-20", &input, SECOND).await;
+    let executions = run(&bed, &taking_over(), "first-20", &input, SECOND).await;
     assert_eq!((executions.len(), executions[0].error.as_deref()), (1, Some("CatchUp.Incomplete")));
-    assert_eq!(executions[0].cause.as_deref(), Some("not caught up: snow/inc: more"));
+    assert_eq!(executions[0].cause.as_deref(), Some("not caught up: snow/inc: Source.Unavailable"), "with what it was last told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catch_up_hands_over_before_its_history_is_full_whatever_the_laps_are_made_of() {
+    let bed = usual(1).await;
+    bed.sweep("inc", "before", "stream").await;
+    bed.hold("inc").await;
+    // Retries take their place in the history too: each lap is planned at the fifth attempt, and swept at the ninth.
+    let throttled = answer(429, &[("X-Amzn-Errortype", "TooManyRequestsException")], "{}");
+    for lap in 0..40 {
+        bed.invokes.on("/functions/fan-out/invocations", 5 * lap + 1..=5 * lap + 4, died("Sandbox.Timedout"));
+        bed.invokes.on("/functions/catch-up/invocations", 9 * lap + 1..=9 * lap + 8, throttled.clone());
+    }
+    let machine = machine().changed("> 24500", "> 600").expect("the limit").with_history_of(650);
+    let standing = json!({"snow/inc": {"cursor": "null", "failures": 0, "unmoved": 0}});
+    let input = json!({"origin": "long", "generation": 19, "standing": standing});
+    let second = Duration::from_micros(100);
+    let executions = machine.run(&bed.invokes.url(), "long-19", &input, second).await.expect("the machine runs");
+    let [first, last] = &executions[..] else { panic!("{executions:?}") };
+    assert_eq!((&*first.status, &*first.started), ("SUCCEEDED", &["long-20".to_owned()][..]), "{:?}", first.cause);
+    assert!((500..=600).contains(&first.events), "neither late nor long before: {} events", first.events);
+    assert_eq!(last.cause.as_deref(), Some("not caught up: snow/inc: Cursor.Leased"), "the end of the last generation");
+    bed.logs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execution_that_cannot_be_started_is_tried_again_and_in_the_end_the_open_tables_are_named() {
+    let bed = usual(1).await;
+    bed.invokes.on("/functions/catch-up/invocations", 1..=1, died("Runtime.ExitError"));
+    let twice = taking_over().not_started_by(&["StepFunctions.SdkClientException", "StepFunctions.ExecutionLimitExceeded"]);
+    let executions = twice.run(&bed.invokes.url(), "late", &json!({}), SECOND).await.expect("the machine runs");
+    caught_up(executions.last().expect("executions"), &["snow/inc"]);
+    assert!(executions.len() > 1, "{executions:?}");
+    bed.api.fault(Fault::status(503, "a moment").table("incident").always());
+    let always = ["StepFunctions.ExecutionLimitExceeded"; 9];
+    let executions = run(&bed, &taking_over().not_started_by(&always), "never", &json!({}), SECOND).await;
+    let cause = executions[0].cause.as_deref().expect("a cause");
+    let why = "; the execution that was to take over could not be started: StepFunctions.ExecutionLimitExceeded";
+    assert_eq!(
+        (executions[0].error.as_deref(), cause),
+        (Some("CatchUp.Incomplete"), &*format!("not caught up: snow/inc: Source.Unavailable{why}"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rewind_that_dies_or_whose_answer_is_lost_is_asked_again_and_applied_once() {
+    let bed = usual(1).await;
+    bed.sweep("inc", "before", "stream").await;
+    let fan_out = "/functions/fan-out/invocations";
+    bed.invokes.on(fan_out, 1..=1, died("Sandbox.Timedout"));
+    bed.invokes.on(fan_out, 2..=2, died("Lambda.Unknown"));
+    let lost = bed.invokes.on(fan_out, 3..=3, Action::DropResponse);
+    let input = json!({"from": "2026-02-01 00:00:00"});
+    let executions = machine().run(&bed.invokes.url(), "again", &input, SECOND).await.expect("the machine runs");
+    caught_up(&executions[0], &["snow/inc"]);
+    assert_eq!((lost.fired(), executions[0].entered("Rewind")), (1, 1));
+    assert_eq!(bed.extra_records("inc").await, 500, "every row came twice, and none three times");
+    bed.logs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_that_is_refused_three_times_is_named_by_its_own_error() {
+    let bed = usual(1).await;
+    // Fan-out keeps the documents with which it started; the sweeps begin after they were broken.
+    bed.fan_out(&json!({"dispatch": "return"})).await;
+    bed.document("connectors/snow.json", &json!({"name": "snow", "config": {"connector.class": "servicenow"}}));
+    let execution = alone(&bed, "refused", &json!({})).await;
+    assert_eq!(execution.cause.as_deref(), Some("not caught up: snow/inc: Config.Invalid"));
+    assert_eq!((execution.entered("Died"), execution.entered("Rest")), (3, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_allowance_is_waited_for_and_is_no_want_of_progress() {
+    let bed = usual(1).await;
+    bed.api.run_clock();
+    let hour = RateLimit { limit: 6, window_seconds: 4, headers: true };
+    bed.api.configure(|settings| settings.rate_limit = Some(hour)).expect("a limit");
+    // Two laps without progress would be the end of it.
+    let machine = machine().changed("$still >= 60", "$still >= 2").expect("the bound");
+    let executions = run(&bed, &machine, "hours", &json!({}), Duration::from_millis(2)).await;
+    let execution = &executions[0];
+    caught_up(execution, &["snow/inc"]);
+    assert!(execution.entered("Rest") > 3, "{} rests", execution.entered("Rest"));
+    let rests = execution.history.windows(2).filter(|pair| pair[0].state == "Rest").map(|pair| pair[1].at - pair[0].at);
+    assert!(rests.clone().all(|seconds| (seconds - 300.0).abs() < 1.0), "{:?}", rests.collect::<Vec<_>>());
+    assert_eq!(bed.extra_records("inc").await, 0);
+    bed.logs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_allowance_that_others_spend_hour_after_hour_is_named_in_the_end() {
+    let bed = usual(1).await;
+    let hour = RateLimit { limit: 1, window_seconds: 3_600, headers: true };
+    bed.api.configure(|settings| settings.rate_limit = Some(hour)).expect("a limit");
+    let machine = machine().changed("$spent >= 288", "$spent >= 3").expect("the bound");
+    let executions = run(&bed, &machine, "never", &json!({}), SECOND).await;
+    assert_eq!(executions[0].error.as_deref(), Some("CatchUp.Incomplete"));
+    assert_eq!(executions[0].cause.as_deref(), Some("not caught up: snow/inc: Source.Allowance"));
+    assert_eq!(executions[0].entered("Rest"), 2);
+    bed.logs();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,9 +20,11 @@ const PART: &str = "the state machine";
 const MOST_STATES: u32 = 2_000;
 
 /// A definition, ready to be run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct StateMachine {
     definition: String,
+    most_events: Option<u32>,
+    start_faults: Vec<String>,
 }
 
 /// One execution, from its start to its end.
@@ -46,6 +48,8 @@ pub struct Execution {
     pub cause: Option<String>,
     /// The states in the order in which they were entered, those within a Map included.
     pub history: Vec<Entered>,
+    /// How many events AWS would have in its history, which ends an execution at 25,000.
+    pub events: u32,
     /// The names of the executions that it started.
     pub started: Vec<String>,
 }
@@ -78,12 +82,12 @@ impl StateMachine {
             let name = rest.split('}').next().unwrap_or_default().to_owned();
             return Err(PartError::failed(PART, path.display().to_string(), format!("nothing was given for {name}")));
         }
-        Ok(Self { definition: filled })
+        Ok(Self { definition: filled, ..Self::default() })
     }
 
     /// A definition given as a text.
     pub fn from_text(definition: &str) -> Self {
-        Self { definition: definition.to_owned() }
+        Self { definition: definition.to_owned(), ..Self::default() }
     }
 
     /// The same with one passage replaced, which has to be there: a test cannot run two thousand sweeps to see what
@@ -92,17 +96,32 @@ impl StateMachine {
         if !self.definition.contains(passage) {
             return Err(PartError::failed(PART, "changing the definition", format!("`{passage}` does not stand in it")));
         }
-        Ok(Self { definition: self.definition.replace(passage, by) })
+        Ok(Self { definition: self.definition.replace(passage, by), ..self.clone() })
+    }
+
+    /// The same with a history that is full after so many events.
+    #[must_use]
+    pub fn with_history_of(self, events: u32) -> Self {
+        Self { most_events: Some(events), ..self }
+    }
+
+    /// The same, where starting another execution fails with these errors, one after the other, before it succeeds.
+    #[must_use]
+    pub fn not_started_by(self, errors: &[&str]) -> Self {
+        Self { start_faults: errors.iter().map(|&error| error.to_owned()).collect(), ..self }
     }
 
     /// Runs an execution, and after it those that it started. `lambda` is the address of the Invoke API, `second` how long
     /// one virtual second of waiting takes.
     pub async fn run(&self, lambda: &str, name: &str, input: &Value, second: Duration) -> Result<Vec<Execution>, PartError> {
         let python = parts::fetched(PART, "venv/bin")?.join("python");
-        let order = json!({
+        let mut order = json!({
             "definition": self.definition, "name": name, "input": input, "lambda": lambda,
-            "second": second.as_secs_f64(), "most_states": MOST_STATES,
+            "second": second.as_secs_f64(), "most_states": MOST_STATES, "start_faults": self.start_faults,
         });
+        if let Some(most) = self.most_events {
+            order["most_events"] = json!(most);
+        }
         let mut command = Command::new(python);
         command.args(["-c", include_str!("state_machine/run.py")]).arg(order.to_string()).kill_on_drop(true);
         let ran = runtime().spawn(async move { command.output().await }).await;

@@ -7,9 +7,11 @@ anything: what would be looked past here would be looked past in a test as well.
 seconds that the order says, and the history tells when, in virtual seconds, a state was entered.
 """
 
+import http.client
 import json
 import re
 import sys
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -23,6 +25,8 @@ MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:catch-up"
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:catch-up:"
 # Of one state's input or output, and of one variable: https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
 LARGEST = 256 * 1024
+# What an execution of the type Standard may have in its history.
+MOST_EVENTS = 25_000
 
 COMMON = {"Type", "Comment"}
 MOVES = {"Next", "End"}
@@ -138,15 +142,26 @@ class Execution:
     def __init__(self, machine, order, name, given):
         self.machine, self.order, self.name, self.input = machine, order, name, given
         self.history, self.started, self.now = [], [], 0.0
+        self.events, self.counting = 0, threading.Lock()
 
     def run(self):
         told = {"name": self.name, "input": self.input}
         try:
+            self.happened(1)
             output, _ = self.walk(self.machine, self.input, {}, {})
+            self.happened(1)
             told |= {"status": "SUCCEEDED", "output": output}
         except Failed as failed:
             told |= {"status": "FAILED", "error": failed.error, "cause": failed.cause}
-        return told | {"history": self.history, "started": [one["Name"] for one in self.started]}
+        told |= {"history": self.history, "events": self.events, "started": [one["Name"] for one in self.started]}
+        return told
+
+    def happened(self, events):
+        """Counts what AWS writes down. It ends an execution whose history is full, and nothing in it can catch that."""
+        with self.counting:
+            self.events += events
+            if self.events > self.order["most_events"]:
+                raise Failed("States.Runtime", f"the history has more than {self.order['most_events']} events")
 
     def walk(self, machine, given, variables, context):
         """Runs the states of a machine, or of one item of a Map; answers the last output and the variables."""
@@ -156,7 +171,8 @@ class Execution:
             if len(self.history) > self.order["most_states"]:
                 raise Unknown(f"more than {self.order['most_states']} states were entered")
             self.history.append({"state": name, "at": round(self.now, 3), "input": given})
-            about = {**context, "State": {"Name": name}, "StateMachine": {"Id": MACHINE}}
+            self.happened(1)
+            about = {**context, "State": {"Name": name, "RetryCount": 0}, "StateMachine": {"Id": MACHINE}}
             about["Execution"] = {"Id": EXECUTION + self.name, "Name": self.name, "Input": self.input}
             states = {"input": sized(given, name), "context": about}
             kind = state["Type"]
@@ -164,6 +180,7 @@ class Execution:
                 raise Failed(*(evaluate(state[key], states, variables) for key in ("Error", "Cause")))
             if kind == "Choice":
                 name = self.choose(state, states, variables)
+                self.happened(1)
                 continue
             caught = None
             result = given
@@ -185,6 +202,7 @@ class Execution:
             # Both see the variables as they were before.
             output = evaluate(settled["Output"], states, variables) if "Output" in settled else result
             assigned = evaluate(settled.get("Assign", {}), states, variables)
+            self.happened(1)
             given, variables = output, {**variables, **assigned}
             if next_name is None:
                 return given, variables
@@ -207,14 +225,20 @@ class Execution:
 
         def one(place):
             item = {"Item": {"Index": place, "Value": items[place]}}
+            self.happened(2)
             return self.walk(state["ItemProcessor"], items[place], dict(variables), {**context, "Map": item})[0]
 
+        # That it begins and that it ends.
+        self.happened(2)
         with ThreadPoolExecutor(state["MaxConcurrency"]) as pool:
             return list(pool.map(one, range(len(items))))
 
     def tried(self, state, states, variables):
         attempts = {}
         while True:
+            # Scheduled, started, and how it ended.
+            self.happened(3)
+            states["context"]["State"]["RetryCount"] = sum(attempts.values())
             try:
                 return self.task(state, evaluate(state["Arguments"], states, variables))
             except Failed as failed:
@@ -232,6 +256,8 @@ class Execution:
         if state["Resource"].endswith(":startExecution"):
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,80}", arguments["Name"]):
                 raise Failed("StepFunctions.InvalidNameException", arguments["Name"])
+            if self.order["start_faults"]:
+                raise Failed(self.order["start_faults"].pop(0), "as the test ordered")
             if arguments["StateMachineArn"] != MACHINE:
                 raise Failed("StepFunctions.StateMachineDoesNotExistException", arguments["StateMachineArn"])
             self.started.append(arguments)
@@ -249,6 +275,10 @@ class Execution:
             # The error's name as the integration reports it: Lambda. and the name of the API's exception.
             kind = refused.headers.get("X-Amzn-Errortype") or {429: "TooManyRequestsException"}.get(refused.code, "ServiceException")
             raise Failed(f"Lambda.{kind}", refused.read().decode()) from refused
+        except TimeoutError as late:
+            raise Failed("States.Timeout", str(late)) from late
+        except (urllib.error.URLError, ConnectionError, http.client.HTTPException) as lost:
+            raise Failed("Lambda.SdkClientException", str(lost)) from lost
         if failed:
             raise Failed(payload.get("errorType", "Lambda.Unknown"), json.dumps(payload))
         return sized({"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200}, "the answer of a function")
@@ -266,8 +296,11 @@ def matches(rule, failed):
 
 
 def main():
-    """ORDER: {"definition": text, "name", "input", "lambda": url, "second": real seconds of a virtual one, "most_states"}."""
-    order = json.loads(sys.argv[1])
+    """ORDER: {"definition": text, "name", "input", "lambda": url, "second": real seconds of a virtual one, "most_states"}.
+
+    Beside them "most_events", if the history is to be shorter than AWS's, and "start_faults": with what errors executions are not started.
+    """
+    order = {"most_events": MOST_EVENTS, "start_faults": []} | json.loads(sys.argv[1])
     machine = yaml.safe_load(order["definition"])
     check(machine)
     executions, waiting = [], [(order["name"], order["input"])]

@@ -87,4 +87,22 @@ async fn a_retry_waits_as_it_says_and_a_catch_sees_the_error() {
     let execution = run(&definition, &json!({})).await.expect("it runs");
     assert_eq!(execution.output, "StepFunctions.InvalidNameException");
     assert!((execution.history[1].at - (5.0 + 10.0 + 12.0)).abs() < 0.001, "{:?}", execution.history);
+    // Begun and ended; the task entered, tried four times and left; the end entered and left.
+    assert_eq!(execution.events, 2 + 2 + 4 * 3 + 2);
+}
+
+#[tokio::test]
+async fn an_execution_whose_history_is_full_fails_and_nothing_catches_that() {
+    let definition = machine(&json!({
+        "A": {
+            "Type": "Task", "Resource": "arn:aws:states:::states:startExecution",
+            "Arguments": {"StateMachineArn": "{% $states.context.StateMachine.Id %}", "Name": "no spaces", "Input": {}},
+            "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "A"}],
+            "End": true,
+        },
+    }));
+    let endless = StateMachine::from_text(&definition.to_string()).with_history_of(51);
+    let executions = endless.run(NOBODY, "name", &json!({}), Duration::ZERO).await.expect("it runs");
+    assert_eq!((&*executions[0].status, executions[0].error.as_deref()), ("FAILED", Some("States.Runtime")));
+    assert!(executions[0].entered("A") == 11, "five events each, after the one of the start: {:?}", executions[0].history);
 }
