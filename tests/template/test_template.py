@@ -336,6 +336,23 @@ class CatchUp(unittest.TestCase):
         for task in tasks:
             self.assertGreater(task["TimeoutSeconds"], longest[task["Arguments"]["FunctionName"]])
 
+    def test_an_invocation_that_is_throttled_is_tried_again_for_as_long_as_a_tick_may_be_in_the_way(self):
+        # Fan-out runs once at a time, and a tick's takes half a minute at most; sweeps wait for concurrency.
+        definition = yaml_parse(self.DEFINITION)
+        states = definition["States"] | definition["States"]["Sweep"]["ItemProcessor"]["States"]
+        for name in ("Rewind", "Plan", "SweepTask"):
+            (retry,) = [one for one in states[name]["Retry"] if "Lambda.TooManyRequestsException" in one["ErrorEquals"]]
+            pauses = (retry["IntervalSeconds"] * retry["BackoffRate"] ** count for count in range(retry["MaxAttempts"]))
+            patience = sum(min(pause, retry["MaxDelaySeconds"]) for pause in pauses)
+            self.assertGreaterEqual(patience, 2 * MOST.functions()["fan-out"]["Timeout"], name)
+        (leased,) = [one for one in states["Rewind"]["Retry"] if "Cursor.Leased" in one["ErrorEquals"]]
+        self.assertEqual((leased["IntervalSeconds"] * leased["MaxAttempts"], leased["BackoffRate"]), (15 * 60, 1))
+
+    def test_the_name_of_an_execution_that_takes_over_is_not_too_long(self):
+        # Step Functions takes 80 characters; the last generation has two digits.
+        (kept,) = re.findall(r"\$substring\(\$origin, 0, (\d+)\)", self.DEFINITION)
+        self.assertLessEqual(int(kept) + len("-20"), 80)
+
     def test_the_definition_is_one_that_step_functions_takes(self):
         def faults(definition):
             template = {
