@@ -11,5 +11,6 @@ mod probe;
 mod records;
 mod reports;
 mod rows;
+mod shortened;
 mod sign_in;
 mod transport;

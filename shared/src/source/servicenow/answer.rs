@@ -26,6 +26,12 @@ pub(super) struct Rows {
     pub(super) skipped: u64,
 }
 
+/// Whether a query can ask for rows after this id. An instance runs a value that begins like this as a script.
+fn is_value(id: &str) -> bool {
+    let script = "javascript:";
+    !id.is_empty() && !id.trim_start().get(..script.len()).is_some_and(|start| start.eq_ignore_ascii_case(script))
+}
+
 /// How to read rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reading {
@@ -196,7 +202,7 @@ impl Reading {
         }
         let second = found.timestamp.as_deref().and_then(time::parse);
         match (second, found.id) {
-            (Some(second), Some(id)) if !id.is_empty() => {
+            (Some(second), Some(id)) if is_value(&id) => {
                 let head = Head { second, id: id.into_owned(), mod_count: found.mod_count.map(Cow::into_owned).unwrap_or_default() };
                 let value = match self.display {
                     DisplayValue::True => self.displayed(raw)?,

@@ -98,7 +98,13 @@ pub(super) enum Error {
     )]
     BadRow { id: String, field: String, value: String },
 
-    #[error("more than {limit} hidden rows share one id prefix in second {second}; they cannot be stepped over. Raise batch.size")]
+    #[error("the instance did not count the rows that match ({detail}). Add an index for the query, or raise snow.http.request.timeout.ms")]
+    Uncounted { detail: String },
+
+    #[error(
+        "{limit} rows that follow one another in second {second} are hidden from the user and cannot be stepped over. Raise batch.size, give the \
+         user access to them, or exclude them with the alias's query"
+    )]
     HiddenBlock { limit: u32, second: String },
 }
 
@@ -186,7 +192,9 @@ impl Error {
             Self::Refused { .. } => "Source.Refused",
             Self::UrlTooLong { .. } => "Source.UrlTooLong",
             Self::RateLimited { .. } => "Source.RateLimited",
-            Self::Unable { .. } | Self::NoAnswer { .. } | Self::Queued | Self::TimedOut { .. } => "Source.Unavailable",
+            Self::Unable { .. } | Self::NoAnswer { .. } | Self::Queued | Self::TimedOut { .. } | Self::Uncounted { .. } => {
+                "Source.Unavailable"
+            }
             Self::Squeezed { .. } => "Source.NoMemory",
             Self::BudgetSpent => "Source.BudgetSpent",
             Self::RequestsSpent => "Source.Allowance",
@@ -217,7 +225,7 @@ impl Error {
         match self {
             // One row that is larger than what may be read stays so.
             Self::TooLarge { .. } => Retry::Never,
-            Self::BudgetSpent | Self::RequestsSpent => Retry::NextTick,
+            Self::BudgetSpent | Self::RequestsSpent | Self::Uncounted { .. } => Retry::NextTick,
             other if other.remedy() == Remedy::Smaller => Retry::NextTick,
             other if other.remedy() == Remedy::Again => Retry::NextTick,
             _ => Retry::Never,

@@ -19,10 +19,13 @@
 
 mod forward;
 mod overlap;
+mod whole;
 
 use std::collections::BTreeMap;
 
-use overlap::Read;
+use forward::Ask;
+use overlap::{Read, Reread};
+use whole::OwnLimit;
 
 use super::error::Error;
 use super::hidden::HiddenCount;
@@ -135,6 +138,7 @@ pub(super) struct Planner<R> {
     hidden_before: Option<String>,
     /// The instance gives no count.
     uncounted: bool,
+    own_limit: OwnLimit,
     page_size: u32,
     rows_left: Option<u64>,
     sweep: Option<Sweep<R>>,
@@ -166,23 +170,24 @@ struct Counts {
 
 #[derive(Debug, Clone)]
 enum Step<R> {
-    /// A page of the forward part. `narrowed`: its upper bound lies below the high-water mark.
-    Page { range: Range, narrowed: bool },
+    /// A page of the forward part.
+    Page(Ask),
     /// The count of a short page that came without one.
     Total(Box<Received<R>>),
     /// The count from second `from` on, to tell new hidden rows from known ones.
     NewHidden { from: i64, page: Box<Received<R>> },
-    /// Versions of a page of a stretch of the overlap that ends with second `to`; of `pages` times the size of a page.
-    Versions { range: Range, to: i64, pages: u32 },
-    /// Unknown versions of that page, whole. `read`: how far the page has read.
-    Unknown { range: Range, span: (i64, i64), pages: u32, ids: Vec<String>, read: Read },
+    /// Versions of a page of the overlap.
+    Versions(Reread),
+    /// Unknown versions of that page, whole, by id. `read`: how far the page has read once all of them have come.
+    UnknownOf { ask: Reread, rows: Vec<At>, read: Read },
+    /// The same by range, as there are many.
+    UnknownIn(Reread),
 }
 
 /// An answer to a request for a page of the forward part.
 #[derive(Debug, Clone)]
 struct Received<R> {
-    range: Range,
-    narrowed: bool,
+    ask: Ask,
     limit: u32,
     answer: Answer<R>,
 }
@@ -223,6 +228,7 @@ impl<R: Clone> Planner<R> {
             owed,
             hidden_before: notes.get("hidden").cloned(),
             uncounted: notes.contains_key("uncounted"),
+            own_limit: OwnLimit::default(),
             window,
             page_size: start.page_size.max(1),
             rows_left: start.max_rows,
@@ -264,24 +270,24 @@ impl<R: Clone> Planner<R> {
             Some(sweep) => sweep,
             None => self.begin(now_ms),
         };
+        let count = |range: Range| Request { range, ids: Vec::new(), limit: 1, counted: true, projection: Projection::Count };
+        let page = |ask: &Reread, size: u32, projection| {
+            let limit = size.saturating_mul(ask.pages);
+            Request { range: ask.range.clone(), ids: Vec::new(), limit, counted: true, projection }
+        };
         let request = match &sweep.step {
-            Step::Page { range, .. } => {
-                Request { range: range.clone(), ids: Vec::new(), limit, counted: sweep.counting, projection: Projection::Whole }
+            Step::Page(ask) => {
+                let limit = limit.saturating_mul(ask.pages);
+                Request { range: ask.range.clone(), ids: Vec::new(), limit, counted: sweep.counting, projection: Projection::Whole }
             }
-            Step::Total(page) => {
-                Request { range: page.range.clone(), ids: Vec::new(), limit: 1, counted: true, projection: Projection::Count }
+            Step::Total(page) => count(page.ask.range.clone()),
+            Step::NewHidden { from, .. } => count(Range::from(*from, sweep.hi)),
+            Step::Versions(ask) => page(ask, self.page_size, Projection::Versions),
+            Step::UnknownOf { ask, rows, .. } => {
+                let ids = rows.iter().take(limit as usize).map(|at| at.id.clone()).collect();
+                Request { ids, limit, ..page(ask, limit, Projection::Whole) }
             }
-            Step::NewHidden { from, .. } => {
-                Request { range: Range::from(*from, sweep.hi), ids: Vec::new(), limit: 1, counted: true, projection: Projection::Count }
-            }
-            Step::Versions { range, pages, .. } => {
-                let limit = self.page_size.saturating_mul(*pages);
-                Request { range: range.clone(), ids: Vec::new(), limit, counted: true, projection: Projection::Versions }
-            }
-            Step::Unknown { range, pages, ids, .. } => {
-                let limit = self.page_size.saturating_mul(*pages);
-                Request { range: range.clone(), ids: ids.clone(), limit, counted: false, projection: Projection::Whole }
-            }
+            Step::UnknownIn(ask) => page(ask, limit, Projection::Whole),
         };
         self.sweep = Some(sweep);
         request
@@ -296,12 +302,12 @@ impl<R: Clone> Planner<R> {
         let Some(mut sweep) = self.sweep.take() else { return Ok(Outcome::Continue) };
         self.read_clock(&mut sweep, &answer);
         sweep.first = false;
-        let step = std::mem::replace(&mut sweep.step, Step::Page { range: Range::from(0, None), narrowed: false });
-        match step {
-            Step::Page { range, narrowed } => {
-                let page = Received { range, narrowed, limit: request.limit, answer };
-                self.page(sweep, page, request.counted)
-            }
+        if request.projection != Projection::Count {
+            self.own_limit.saw(&answer);
+        }
+        let limit = request.limit;
+        match sweep.take_step() {
+            Step::Page(ask) => self.page(sweep, Received { ask, limit, answer }, request.counted),
             Step::Total(mut page) => {
                 self.uncounted = answer.total.is_none();
                 page.answer.total = answer.total;
@@ -311,8 +317,9 @@ impl<R: Clone> Planner<R> {
                 sweep.hidden.open(answer.total.unwrap_or(0), from, false);
                 self.evaluate(sweep, *page, true)
             }
-            Step::Versions { range, to, pages } => Ok(self.versions(sweep, (range, to), pages, request.limit, &answer)),
-            Step::Unknown { span, read, .. } => Ok(self.unknown(&sweep, span, read, answer)),
+            Step::Versions(ask) => Ok(self.versions(sweep, ask, limit, &answer)),
+            Step::UnknownOf { ask, rows, read } => Ok(self.unknown_of(&sweep, &ask, (&rows, request.ids.len(), read), limit, answer)),
+            Step::UnknownIn(ask) => Ok(self.unknown_in(sweep, ask, limit, answer)),
         }
     }
 
@@ -343,7 +350,7 @@ impl<R: Clone> Planner<R> {
             first: true,
             hidden: HiddenCount::default(),
             carried: Counts::default(),
-            step: Step::Page { range, narrowed: false },
+            step: Step::Page(Ask::of(range)),
         }
     }
 
@@ -449,7 +456,18 @@ fn known(kept: Kept, cursor: &At, overlap: i64, notes: &BTreeMap<String, String>
     (window, owed)
 }
 
+impl<R> Sweep<R> {
+    /// The step that has been carried out; another takes its place.
+    fn take_step(&mut self) -> Step<R> {
+        std::mem::replace(&mut self.step, Step::Page(Ask::of(Range::from(0, None))))
+    }
+}
+
 impl At {
+    fn of(head: &Head) -> Self {
+        Self { second: head.second, id: head.id.clone() }
+    }
+
     pub(super) fn encode(&self) -> String {
         format!("{}|{}", self.second, self.id)
     }

@@ -24,6 +24,13 @@ pub(super) struct CursorFields {
     pub(super) mod_count: String,
 }
 
+impl CursorFields {
+    /// Whether the ids are an instance's own, of hexadecimal digits; in a view they carry its prefix.
+    pub(super) fn has_hexadecimal_ids(&self) -> bool {
+        self.id.ends_with("sys_id")
+    }
+}
+
 /// Timestamp, id and version of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Head {
@@ -131,7 +138,8 @@ fn surely_not_before(a: &str, b: &str) -> bool {
     a == b || (a.len() == b.len() && is_hex(a) && is_hex(b) && a > b)
 }
 
-fn is_hex(text: &str) -> bool {
+/// Whether the text is of lower-case hexadecimal digits only, or empty.
+pub(super) fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 

@@ -14,7 +14,7 @@ use super::http::{Call, Fetched, Instance, Wanted};
 use super::keys::DisplayValue;
 use super::planner::{Answer, At, Delivery, Outcome, Planner, Projection, Request, Start};
 use super::probe::{NOTE, Pending, Trouble};
-use super::range::{CursorFields, encoded, escape, newest_before};
+use super::range::{CursorFields, encoded, newest_before};
 use super::{keys, position};
 use crate::cursor::Phase;
 use crate::failure::Failure;
@@ -43,6 +43,8 @@ pub(super) struct Session {
     probed: Option<String>,
     /// How long the last request for a page took.
     last_took: Duration,
+    /// When the last request for rows was sent, in epoch milliseconds.
+    extracted_at_ms: i64,
     /// Bytes of the last page, inflated; 0 before the first.
     last_size: u64,
     /// The room to ask for: half as much again as the last page.
@@ -85,6 +87,7 @@ impl Session {
             pending,
             probed,
             last_took: Duration::ZERO,
+            extracted_at_ms: 0,
             last_size: 0,
             estimate: FIRST_PAGE,
             spent: Spent::default(),
@@ -124,34 +127,79 @@ impl Session {
     async fn page(&mut self, allowance: &Allowance) -> Result<Option<Page>, Error> {
         loop {
             let is_first = self.planner.is_first();
-            if !is_first && !allowance.covers(self.last_took) {
-                return Ok(None);
-            }
+            let in_time = is_first || allowance.covers(self.last_took);
+            let admission = if in_time { allowance.admit(self.estimate).await } else { None };
+            let Some(admission) = admission else { return self.in_hand() };
             let request = self.planner.request(allowance.host().now_ms());
-            let Some(admission) = allowance.admit(self.estimate).await else { return Ok(None) };
-            let (fetched, answer) = match self.ask(&request, allowance, &admission).await {
-                Ok(good) => good,
+            let outcome = match self.ask(&request, allowance, &admission).await {
+                Ok((fetched, answer)) => {
+                    self.learn(&request, &fetched, &answer);
+                    self.sight.saw(answer.visible(), answer.total);
+                    self.planner.answer(&request, answer)?
+                }
+                Err(error) if request.projection == Projection::Count => match self.without_count(error)? {
+                    Some(outcome) => outcome,
+                    None => return Ok(None),
+                },
                 // Only a sweep's first request had all the time there was: if even that is not enough, the page is too big.
                 Err(Error::BudgetSpent) if is_first && allowance.left().is_some_and(|left| left.is_zero()) => {
                     self.shrink("it did not come within the time of an invocation");
                     return Ok(None);
                 }
                 Err(Error::BudgetSpent) => return Ok(None),
-                Err(error) if error.remedy() == Remedy::Smaller && self.planner.page_size() > 1 => {
-                    self.shrink(&error.to_string());
+                Err(error) if error.remedy() == Remedy::Smaller => {
+                    self.ask_for_less(error)?;
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            self.learn(&request, &fetched, &answer);
-            self.sight.saw(answer.visible(), answer.total);
-            if let Outcome::Page(delivery) = self.planner.answer(&request, answer)? {
+            if let Outcome::Page(delivery) = outcome {
                 if delivery.end.is_some() {
                     self.look_behind(&delivery.cursor, allowance, &admission).await?;
                 }
-                return Ok(Some(self.finish(*delivery, fetched.sent_ms, admission)));
+                return Ok(Some(self.finish(*delivery, Some(admission))));
             }
         }
+    }
+
+    /// The page that waits for a count, if there is one, when there is no time to ask for that.
+    fn in_hand(&mut self) -> Result<Option<Page>, Error> {
+        Ok(match self.planner.do_without_count()? {
+            Some(Outcome::Page(delivery)) => Some(self.finish(*delivery, None)),
+            _ => None,
+        })
+    }
+
+    /// Goes on after the request for a count has failed, with the page that waits for it. `None`: the time is over.
+    fn without_count(&mut self, error: Error) -> Result<Option<Outcome<Bytes>>, Error> {
+        if error.is_refusal() {
+            return Err(error);
+        }
+        let outcome = self.planner.do_without_count()?;
+        match error {
+            error if outcome.is_some() => {
+                tracing::warn!(connector = self.identity.0, table = self.identity.1, %error, "going on without a count");
+                Ok(outcome)
+            }
+            Error::BudgetSpent => Ok(None),
+            // The page of a count is as small as it can be.
+            error if error.remedy() == Remedy::Smaller => Err(Error::Uncounted { detail: error.to_string() }),
+            error => Err(error),
+        }
+    }
+
+    /// What to change about a page that is too much for the instance, the connection or the memory.
+    fn ask_for_less(&mut self, error: Error) -> Result<(), Error> {
+        // What took so long may have been its count.
+        if matches!(error, Error::TimedOut { .. } | Error::Cancelled { .. }) && self.planner.drop_count() {
+            tracing::warn!(connector = self.identity.0, table = self.identity.1, %error, "asking again without a count");
+            return Ok(());
+        }
+        if self.planner.page_size() <= 1 {
+            return Err(error);
+        }
+        self.shrink(&error.to_string());
+        Ok(())
     }
 
     /// After a sweep that has seen nothing: whether rows are left before the cursor only.
@@ -220,8 +268,7 @@ impl Session {
         let fields = &self.reading.fields;
         let mut terms = request.range.terms(fields);
         if !request.ids.is_empty() {
-            let ids: Vec<String> = request.ids.iter().map(|id| escape(id)).collect();
-            terms.push_str(&format!("^{}IN{}", fields.id, ids.join(",")));
+            terms.push_str(&format!("^{}IN{}", fields.id, request.ids.join(",")));
         }
         let mut parameters = vec![
             ("sysparm_query", encoded(&self.table.query, &terms, fields)),
@@ -269,7 +316,7 @@ impl Session {
         if request.projection != Projection::Whole {
             return;
         }
-        self.last_took = fetched.took;
+        (self.last_took, self.extracted_at_ms) = (fetched.took, fetched.sent_ms);
         self.last_size = fetched.size;
         self.estimate = (fetched.size + fetched.size / 2).max(64 << 10);
         if answer.rows.len() < request.limit as usize {
@@ -282,7 +329,7 @@ impl Session {
         }
     }
 
-    fn finish(&self, mut delivery: Delivery<Bytes>, extracted_at_ms: i64, admission: Admission) -> Page {
+    fn finish(&self, mut delivery: Delivery<Bytes>, admission: Option<Admission>) -> Page {
         if let Some(probed) = &self.probed {
             delivery.notes.insert(NOTE.to_owned(), probed.clone());
         }
@@ -300,7 +347,7 @@ impl Session {
                 })
                 .collect(),
             schema: None,
-            extracted_at_ms,
+            extracted_at_ms: self.extracted_at_ms,
             checkpoint: Checkpoint {
                 cursor: Some(position::written(&delivery.cursor)),
                 window: delivery.window,
@@ -315,7 +362,7 @@ impl Session {
             skipped: delivery.skipped,
             hidden: delivery.hidden,
             late: 0,
-            admission: Some(Arc::new(admission)),
+            admission: admission.map(Arc::new),
         }
     }
 

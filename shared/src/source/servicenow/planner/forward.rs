@@ -1,17 +1,24 @@
 //! The forward part of a sweep: from the cursor to the high-water mark.
 
 use super::super::error::Error;
-use super::super::range::{Head, Range};
+use super::super::range::{Head, Range, is_hex};
 use super::super::time;
+use super::overlap::MOST_PAGES;
 use super::{At, Counts, Outcome, Parts, Planner, Received, Step, Sweep};
 
-/// A page with fewer visible rows than this is not taken for one that the instance cut to a limit of its own.
-const SMALLEST_CLAMP: u64 = 100;
+/// A page of the forward part, as it is asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Ask {
+    pub(super) range: Range,
+    /// The range's upper bound lies below the high-water mark.
+    narrowed: bool,
+    /// How many times the size of a page is asked for: more than one only to get past hidden rows.
+    pub(super) pages: u32,
+}
 
 /// What a page turned out to be.
 struct Page<R> {
-    range: Range,
-    narrowed: bool,
+    ask: Ask,
     limit: u32,
     /// New rows, in order.
     new: Vec<(Head, R)>,
@@ -21,10 +28,14 @@ struct Page<R> {
     is_blank: bool,
     /// The last row within the high-water mark, and whether the cursor's own row came before it or is it.
     last: Option<(Head, bool)>,
-    /// The range holds nothing beyond this page.
+    /// The range holds nothing beyond this page that is left to this sweep.
     is_last: bool,
+    /// After how many rows the page was cut to what may be delivered.
+    cut_at: Option<usize>,
     /// The answer covers the range to its end.
     fits: bool,
+    /// The answer goes beyond the high-water mark, so that nothing at or below it is left.
+    passes_mark: bool,
 }
 
 impl<R: Clone> Planner<R> {
@@ -47,7 +58,7 @@ impl<R: Clone> Planner<R> {
 
     /// A page whose count, if it needs one, is known: opens the count of hidden rows where there are any.
     pub(super) fn counted_page(&mut self, mut sweep: Sweep<R>, page: Received<R>) -> Result<Outcome<R>, Error> {
-        let Received { range, narrowed, limit, answer } = &page;
+        let Received { ask: Ask { range, narrowed, .. }, limit, answer } = &page;
         let visible = answer.visible();
         let hidden = answer.total.map_or(0, |total| total.saturating_sub(visible));
         // Whether hidden rows exist shows only where the limit did not cut visible ones off.
@@ -82,23 +93,55 @@ impl<R: Clone> Planner<R> {
         }
     }
 
+    /// Goes on without the count that the last request was for. `None`: then nothing is known of what to ask next.
+    ///
+    /// A page with rows is delivered all the same, and its last row is where to go on. It is not the last one: only the count could
+    /// have said so. Hidden rows that were to be told from known ones are left to a later sweep.
+    pub(in super::super) fn do_without_count(&mut self) -> Result<Option<Outcome<R>>, Error> {
+        let Some(mut sweep) = self.sweep.take() else { return Ok(None) };
+        match sweep.take_step() {
+            Step::Total(page) if !page.answer.rows.is_empty() => {
+                sweep.counting = false;
+                self.evaluate(sweep, *page, false).map(Some)
+            }
+            Step::NewHidden { page, .. } => {
+                sweep.hidden.set_known();
+                self.hidden_before = None;
+                self.evaluate(sweep, *page, false).map(Some)
+            }
+            step => {
+                sweep.step = step;
+                self.sweep = Some(sweep);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Asks for pages without their count from here on: it may be what takes so long. Returns whether the last request asked for it. A part
+    /// of a range that was cut to get around hidden rows is proven by the count that comes with it, and keeps it.
+    pub(in super::super) fn drop_count(&mut self) -> bool {
+        let is_whole = |sweep: &&mut Sweep<R>| matches!(&sweep.step, Step::Page(ask) if !ask.is_part());
+        self.sweep.as_mut().filter(is_whole).is_some_and(|sweep| std::mem::take(&mut sweep.counting))
+    }
+
     /// What the page delivers, where the cursor stands after it, and what to ask next. `opens`: the count of hidden rows
     /// was opened with this page, so that all of its rows belong to it.
     pub(super) fn evaluate(&mut self, mut sweep: Sweep<R>, page: Received<R>, opens: bool) -> Result<Outcome<R>, Error> {
         let total = page.answer.total;
-        if opens {
-            let skipped = std::iter::repeat_n(i64::MAX, usize::try_from(page.answer.skipped).unwrap_or(usize::MAX));
-            sweep.hidden.saw(page.answer.rows.iter().map(|(head, _)| head.second).chain(skipped));
-        }
+        let skipped = std::iter::repeat_n(i64::MAX, usize::try_from(page.answer.skipped).unwrap_or(usize::MAX));
+        let seconds: Vec<i64> = if opens { page.answer.rows.iter().map(|(head, _)| head.second).collect() } else { Vec::new() };
         let page = self.sift(&sweep, page);
-        if !opens {
+        if opens {
+            // Rows behind a cut come again.
+            sweep.hidden.saw(seconds.into_iter().take(page.cut_at.unwrap_or(usize::MAX)).chain(skipped));
+        } else {
             sweep.hidden.saw(page.new.iter().map(|(head, _)| head.second));
         }
         let before = self.cursor.clone();
         let goes_on = self.move_cursor(&page);
         let mut window = self.window_change(&page.new);
         sweep.full_pages += u32::from(!page.is_last);
-        let next = self.next_range(&sweep, &page, before != self.cursor, goes_on)?;
+        let next = self.next_ask(&sweep, &page, before != self.cursor, goes_on)?;
         let hidden = hidden_passed(&mut sweep, &page, if opens { None } else { total }, next.is_none());
         let nothing = page.new.is_empty() && before == self.cursor;
         let carried = std::mem::take(&mut sweep.carried);
@@ -109,7 +152,7 @@ impl<R: Clone> Planner<R> {
         };
         let mut end = None;
         match next {
-            Some((range, narrowed)) => sweep.step = Step::Page { range, narrowed },
+            Some(ask) => sweep.step = Step::Page(ask),
             None => {
                 self.swept_to = self.swept_to.max(sweep.hi);
                 match self.overlap_step(sweep.hi) {
@@ -133,18 +176,16 @@ impl<R: Clone> Planner<R> {
 
     /// Sorts the rows of an answer: above the high-water mark, delivered before, new.
     fn sift(&mut self, sweep: &Sweep<R>, received: Received<R>) -> Page<R> {
-        let Received { range, narrowed, limit, answer } = received;
+        let Received { ask, limit, answer } = received;
         let hi = sweep.hi.unwrap_or(i64::MAX);
-        let visible = answer.visible();
         let is_blank = answer.rows.is_empty();
-        let fits = match answer.total {
-            // An instance that cuts pages to a limit of its own shows fewer rows than it counts and than were asked for.
-            Some(total) => total <= u64::from(limit) && !answer.next_link && !(visible < total && visible >= SMALLEST_CLAMP),
-            None => self.uncounted && visible == 0 && !answer.next_link,
-        };
+        // Without a count the end shows only on an instance that never gives one.
+        let fits = (answer.total.is_some() || self.uncounted) && self.own_limit.spares(&answer, limit);
+        // No more than a page is delivered, also where more were asked for to get past hidden rows.
+        let most = self.rows_left.unwrap_or(u64::MAX).min(u64::from(self.page_size));
         let mut page = Page {
-            range,
-            narrowed,
+            passes_mark: ask.range.first_second() > hi,
+            ask,
             limit,
             new: Vec::new(),
             suppressed: 0,
@@ -152,6 +193,7 @@ impl<R: Clone> Planner<R> {
             is_blank,
             last: None,
             is_last: false,
+            cut_at: None,
             fits,
         };
         let mut rows = answer.rows;
@@ -162,7 +204,7 @@ impl<R: Clone> Planner<R> {
             // What has left the window is not told from new rows, so behind the cursor it counts as delivered.
             let has_left = head.second < self.window.from() && head.second < self.cursor.second;
             let known = !above && (has_left || (self.window.has_second(head.second) && self.window.contains(head.second, &head.version())));
-            cut = !known && !above && self.rows_left.is_some_and(|left| new >= left);
+            cut = !known && !above && new >= most;
             if above || cut {
                 break;
             }
@@ -170,13 +212,15 @@ impl<R: Clone> Planner<R> {
             new += u64::from(!known);
             delivered.push(known);
         }
+        page.cut_at = cut.then_some(delivered.len());
         rows.truncate(delivered.len());
         page.last = rows.last().map(|(head, _)| (head.clone(), passed_own));
         page.suppressed = rows.len() as u64 - new;
         let mut known = delivered.into_iter();
         rows.retain(|_| known.next() == Some(false));
         page.new = rows;
-        page.is_last = !cut && (page.fits || above);
+        page.passes_mark |= above;
+        page.is_last = !cut && (page.fits || page.passes_mark);
         page
     }
 
@@ -185,7 +229,7 @@ impl<R: Clone> Planner<R> {
     fn move_cursor(&mut self, page: &Page<R>) -> bool {
         let passed_own = page.last.as_ref().is_some_and(|(_, passed_own)| *passed_own);
         let last = page.last.as_ref().map(|(head, _)| head);
-        let goes_on = match &page.range {
+        let goes_on = match &page.ask.range {
             Range::Second { at, after, .. } => self.goes_on_from(*at, after) || passed_own,
             Range::Seconds { .. } => last.is_some_and(|last| {
                 last.second > self.cursor.second || (last.second == self.cursor.second && (self.cursor.id.is_empty() || passed_own))
@@ -197,9 +241,9 @@ impl<R: Clone> Planner<R> {
         goes_on
     }
 
-    /// A smaller range from the same position on, for one whose first page is hidden whole.
-    fn narrower(&mut self, range: &Range, hi: Option<i64>, limit: u32) -> Result<(Range, bool), Error> {
-        let At { second, id } = &self.cursor;
+    /// What to ask instead of a page that is hidden whole: a smaller range from the same position on, or a larger page.
+    fn around_hidden(&mut self, page: &Page<R>, hi: Option<i64>) -> Result<Ask, Error> {
+        let (range, At { second, id }) = (&page.ask.range, &self.cursor);
         let is_own = range.first_second() == *second && !id.is_empty();
         if let Range::Seconds { to, .. } = range
             && is_own
@@ -208,9 +252,9 @@ impl<R: Clone> Planner<R> {
             // A second is stepped through by ids, and the window may not keep what it knows of it for so long. So the rows behind the
             // cursor's are read later, and by themselves.
             self.owed.add(*second, *second, self.window.unknown());
-            return Ok((Range::rest_of(*second, id), false));
+            return Ok(Ask::of(Range::rest_of(*second, id)));
         }
-        halved(range, hi, limit)
+        halved(range, hi, self.settings.fields.has_hexadecimal_ids()).map_or_else(|| page.ask.wider(page.limit), Ok)
     }
 
     /// Whether a range of second `at` after the id `after` begins where the cursor stands, or beyond. The second of the cursor
@@ -220,46 +264,56 @@ impl<R: Clone> Planner<R> {
         *second < at || (*second == at && (id.is_empty() || id == after))
     }
 
-    /// The next range of the forward part and whether it is narrowed; `None` if the part is done.
-    fn next_range(&mut self, sweep: &Sweep<R>, page: &Page<R>, moved: bool, goes_on: bool) -> Result<Option<(Range, bool)>, Error> {
+    /// What the forward part asks for next; `None` if it is done.
+    fn next_ask(&mut self, sweep: &Sweep<R>, page: &Page<R>, moved: bool, goes_on: bool) -> Result<Option<Ask>, Error> {
         let hi = sweep.hi;
-        if page.is_blank && !page.is_last {
-            return self.narrower(&page.range, hi, page.limit).map(Some);
+        if page.passes_mark {
+            return Ok(None);
         }
-        match &page.range {
+        if page.is_blank && !page.is_last {
+            return self.around_hidden(page, hi).map(Some);
+        }
+        match &page.ask.range {
             Range::Second { at, through: Some(through), after } if page.fits && page.is_last => {
                 // Everything up to `through` has been read: the position is proven.
                 if goes_on {
                     self.cursor = At { second: *at, id: through.clone() };
                 }
                 let width = prefix(through).saturating_sub(prefix(after));
-                Ok(Some((Range::Second { at: *at, after: through.clone(), through: widened(through, width) }, false)))
+                Ok(Some(Ask::of(Range::Second { at: *at, after: through.clone(), through: widened(through, width) })))
             }
-            Range::Second { at, .. } if page.is_last => Ok(Some((Range::after(*at, hi), false))),
+            Range::Second { at, .. } if page.is_last => Ok(Some(Ask::of(Range::after(*at, hi)))),
             Range::Second { at, after, .. } => {
                 let last = page.last.as_ref().map_or(after, |(head, _)| &head.id);
-                Ok(Some((Range::rest_of(*at, last), false)))
+                Ok(Some(Ask::of(Range::rest_of(*at, last))))
             }
-            Range::Seconds { to: Some(to), .. } if page.narrowed && page.fits && page.is_last => {
-                let next = to.saturating_add(1);
-                if next > self.cursor.second {
-                    self.cursor = At { second: next, id: String::new() };
-                }
-                let width = next.saturating_sub(page.range.first_second()).saturating_mul(2);
-                let upper = hi.map(|hi| hi.min(next.saturating_add(width)));
-                Ok(Some((Range::from(next, upper), upper != hi)))
-            }
+            Range::Seconds { to: Some(to), .. } if page.ask.narrowed && page.fits && page.is_last => Ok(self.after_narrowed(page, *to, hi)),
             Range::Seconds { .. } if page.is_last => Ok(None),
-            Range::Seconds { .. } => Ok(Some((self.after_seconds(sweep, page, moved), false))),
+            Range::Seconds { .. } => Ok(Some(Ask::of(self.after_seconds(sweep, page, moved)))),
         }
+    }
+
+    /// After a narrowed range up to second `to` that has been read to its end. The mark may have been lowered below `to` meanwhile: in the
+    /// seconds above it rows can still appear.
+    fn after_narrowed(&mut self, page: &Page<R>, to: i64, hi: Option<i64>) -> Option<Ask> {
+        let next = hi.map_or(to, |hi| hi.min(to)).saturating_add(1);
+        if next > self.cursor.second {
+            self.cursor = At { second: next, id: String::new() };
+        }
+        if hi.is_some_and(|hi| hi < next) {
+            return None;
+        }
+        let width = next.saturating_sub(page.ask.range.first_second()).saturating_mul(2);
+        let upper = hi.map(|hi| hi.min(next.saturating_add(width)));
+        Some(Ask { narrowed: upper != hi, ..Ask::of(Range::from(next, upper)) })
     }
 
     /// After a page of whole seconds that is not the last one.
     fn after_seconds(&mut self, sweep: &Sweep<R>, page: &Page<R>, moved: bool) -> Range {
         let At { second, id } = &self.cursor;
-        if !moved && page.range.first_second() <= *second {
+        if !moved && page.ask.range.first_second() <= *second {
             // The page ended before the cursor's own row was passed: the rest of the overlap is read later.
-            self.owed.add(page.range.first_second().min(*second), *second, self.window.unknown());
+            self.owed.add(page.ask.range.first_second().min(*second), *second, self.window.unknown());
         }
         let known = self.window.knows(*second) && self.is_less_than_half(self.window.count_at(*second));
         if id.is_empty() || (known && !page.new.is_empty() && moved) { Range::from(*second, sweep.hi) } else { Range::rest_of(*second, id) }
@@ -269,10 +323,10 @@ impl<R: Clone> Planner<R> {
 /// The hidden rows that the sweep passed with this page. `total`: what a later page than the opening one counted.
 fn hidden_passed<R>(sweep: &mut Sweep<R>, page: &Page<R>, total: Option<u64>, done: bool) -> u64 {
     let mut hidden = 0;
-    if let (Some(total), Range::Seconds { .. }, false) = (total, &page.range, page.narrowed) {
+    if let (Some(total), Range::Seconds { .. }, false) = (total, &page.ask.range, page.ask.narrowed) {
         hidden += sweep.hidden.ahead(total, page.suppressed);
     }
-    if let (Range::Second { through: None, .. }, true) = (&page.range, page.is_last) {
+    if let (Range::Second { through: None, .. }, true) = (&page.ask.range, page.is_last) {
         hidden += sweep.hidden.second_ends();
     }
     if done {
@@ -281,26 +335,47 @@ fn hidden_passed<R>(sweep: &mut Sweep<R>, page: &Page<R>, total: Option<u64>, do
     hidden
 }
 
-/// The first half of a range, or its first second row by row.
-fn halved(range: &Range, hi: Option<i64>, limit: u32) -> Result<(Range, bool), Error> {
+impl Ask {
+    pub(super) fn of(range: Range) -> Self {
+        Self { range, narrowed: false, pages: 1 }
+    }
+
+    /// Whether the range was cut.
+    fn is_part(&self) -> bool {
+        self.narrowed || matches!(self.range, Range::Second { through: Some(_), .. })
+    }
+
+    /// The same, asked for larger. `limit`: the rows that were asked for.
+    fn wider(&self, limit: u32) -> Result<Self, Error> {
+        if self.pages >= MOST_PAGES {
+            return Err(Error::HiddenBlock { limit, second: time::format(self.range.first_second()) });
+        }
+        Ok(Self { pages: self.pages.saturating_mul(4), ..self.clone() })
+    }
+}
+
+/// The first half of a range, or its first second row by row; `None` if it cannot be halved.
+///
+/// A second is cut at an id of our own making. It lies after `after` for certain only where both are hexadecimal: against any other id
+/// the server's order decides, and a cursor might go back to it.
+fn halved(range: &Range, hi: Option<i64>, has_hexadecimal_ids: bool) -> Option<Ask> {
     let first = range.first_second();
     match range {
         Range::Seconds { to, .. } => {
             let upper = to.or(hi).unwrap_or(first);
             if first >= upper {
-                return Ok((Range::rest_of(first, ""), false));
+                return Some(Ask::of(Range::rest_of(first, "")));
             }
-            Ok((Range::from(first, Some(first + (upper - first) / 2)), true))
+            Some(Ask { narrowed: true, ..Ask::of(Range::from(first, Some(first + (upper - first) / 2))) })
         }
-        Range::Second { at, after, through } => {
+        Range::Second { at, after, through } if has_hexadecimal_ids && after.len() <= 32 && is_hex(after) => {
             let low = prefix(after);
             let high = through.as_deref().map_or(u128::MAX, prefix);
             let middle = low + (high.saturating_sub(low)) / 2;
-            if middle <= low {
-                return Err(Error::HiddenBlock { limit, second: time::format(*at) });
-            }
-            Ok((Range::Second { at: *at, after: after.clone(), through: Some(format!("{middle:032x}")) }, false))
+            let through = Some(format!("{middle:032x}"));
+            (middle > low).then(|| Ask::of(Range::Second { at: *at, after: after.clone(), through }))
         }
+        Range::Second { .. } => None,
     }
 }
 
