@@ -35,6 +35,27 @@ pub struct Setup {
     pub ahead: i64,
     /// Rows before the first sweep: seconds since the group before, and rows of that second.
     pub first: Vec<(u8, u8)>,
+    /// The most rows of an answer, whatever limit is asked for, and whether a `Link` says that more follow.
+    #[serde(default)]
+    pub own_limit: Option<(u16, bool)>,
+    /// `snow.http.max.response.bytes`, a few rows; each has some 300 characters then.
+    #[serde(default)]
+    pub most_bytes: Option<u32>,
+    /// What ids look like.
+    #[serde(default)]
+    pub ids: Ids,
+}
+
+/// What ids look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Ids {
+    /// As an instance makes them: 32 hexadecimal digits, in `sys_id`.
+    #[default]
+    SysId,
+    /// Letters and a number, in a field of their own.
+    Number,
+    /// Any text, with the characters that have a meaning in queries.
+    Text,
 }
 
 /// Which store keeps the cursor.
@@ -135,6 +156,8 @@ pub struct SweepStep {
     pub patient: bool,
     /// What changes on the instance once it has answered this many requests.
     pub change: Option<(u8, Change)>,
+    /// The request after this many others is answered by a node whose clock is so many seconds ahead.
+    pub node: Option<(u8, i8)>,
     /// What strikes.
     pub fault: Option<Fault>,
 }
@@ -148,6 +171,8 @@ pub enum Change {
     Insert(u8, u8),
     /// Seconds pass, then a row changes.
     Update(u8, u16),
+    /// Rows come so many seconds late.
+    Late(u8, u8),
 }
 
 /// What strikes a sweep.
@@ -252,26 +277,41 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-fn change() -> impl Strategy<Value = Change> {
+/// How many rows at once: a few, or more than are fetched by id.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    rows: u8,
+    overlap: u8,
+}
+
+const SMALL: Scale = Scale { rows: 9, overlap: 6 };
+
+/// Pages of more rows than are fetched by id.
+const WIDE: Scale = Scale { rows: 80, overlap: 40 };
+
+fn change(scale: Scale) -> impl Strategy<Value = Change> {
     prop_oneof![
         1 => (-4_i8..5).prop_map(Change::Step),
-        3 => (0_u8..3, 1_u8..5).prop_map(|(seconds, rows)| Change::Insert(seconds, rows)),
+        3 => (0_u8..3, 1..scale.rows / 2 + 1).prop_map(|(seconds, rows)| Change::Insert(seconds, rows)),
         2 => (0_u8..3, any::<u16>()).prop_map(|(seconds, pick)| Change::Update(seconds, pick)),
+        2 => (1..scale.overlap + 3, 1..scale.rows).prop_map(|(back, rows)| Change::Late(back, rows)),
     ]
 }
 
-fn sweep() -> impl Strategy<Value = SweepStep> {
+fn sweep(scale: Scale) -> impl Strategy<Value = SweepStep> {
+    let node = (0_u8..6, prop_oneof![-4_i8..0, 1_i8..4]);
     (
-        prop::option::weighted(0.2, 1_u8..12),
+        prop::option::weighted(0.2, 1..scale.rows + 3),
         prop::option::weighted(0.15, (50_u16..3_000, 5_u16..120)),
         prop::option::weighted(0.1, 1_u8..70),
         prop::bool::weighted(0.15),
         prop::bool::weighted(0.08),
         prop::bool::weighted(0.8),
-        prop::option::weighted(0.25, (0_u8..6, change())),
+        prop::option::weighted(0.25, (0_u8..6, change(scale))),
+        prop::option::weighted(0.12, node),
         prop::option::weighted(0.3, fault()),
     )
-        .prop_map(|(max_rows, deadline, stop_at, scheduled, twice, patient, change, fault)| SweepStep {
+        .prop_map(|(max_rows, deadline, stop_at, scheduled, twice, patient, change, node, fault)| SweepStep {
             max_rows,
             deadline,
             stop_at,
@@ -279,6 +319,7 @@ fn sweep() -> impl Strategy<Value = SweepStep> {
             twice,
             patient,
             change,
+            node,
             fault,
         })
 }
@@ -288,11 +329,11 @@ fn seconds() -> impl Strategy<Value = i32> {
     prop_oneof![4 => -6_i32..7, 2 => Just(-3_600), 2 => Just(3_600)]
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let back = || prop_oneof![3 => Just(0_u8), 2 => 1_u8..9];
+fn step(scale: Scale) -> impl Strategy<Value = Step> {
+    let back = move || prop_oneof![3 => Just(0_u8), 2 => 1..scale.overlap + 3];
     prop_oneof![
-        12 => sweep().prop_map(Step::Sweep),
-        7 => (1_u8..9, back(), prop::bool::weighted(0.2)).prop_map(|(rows, back, hidden)| Step::Insert { rows, back, hidden }),
+        12 => sweep(scale).prop_map(Step::Sweep),
+        7 => (1..scale.rows, back(), prop::bool::weighted(0.2)).prop_map(|(rows, back, hidden)| Step::Insert { rows, back, hidden }),
         4 => (any::<u16>(), back()).prop_map(|(pick, back)| Step::Update { pick, back }),
         1 => any::<u16>().prop_map(|pick| Step::Hide { pick }),
         1 => any::<u16>().prop_map(|pick| Step::Show { pick }),
@@ -306,15 +347,28 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn setup() -> impl Strategy<Value = Setup> {
-    let batch = prop_oneof![4 => 1_u32..4, 4 => 4_u32..9, 2 => 9_u32..25];
+/// Limits of the instance and of the document that cut answers; the first in rows, with a `Link` or without.
+fn limits(own: impl Strategy<Value = (u16, bool)>) -> impl Strategy<Value = (Option<(u16, bool)>, Option<u32>)> {
+    (prop::option::weighted(0.25, own), prop::option::weighted(0.2, 1_200_u32..9_000))
+}
+
+fn setup(scale: Scale) -> impl Strategy<Value = Setup> {
     let window = prop_oneof![10 => Just(50_000_usize), 1 => Just(0_usize), 2 => 1_usize..25];
     let store = prop_oneof![7 => Just(StoreKind::Memory), 1 => Just(StoreKind::Sqlite)];
     let lease = prop_oneof![3 => Just(LeaseKind::Until), 1 => Just(LeaseKind::Renewed)];
     let ahead = prop_oneof![3 => Just(0_i64), 2 => -100_i64..100];
-    let first = prop::collection::vec((0_u8..4, 1_u8..9), 0..5);
-    (batch, 0_i64..6, 0_i64..3, window, 1_i64..11, store, lease, prop::bool::weighted(0.85), ahead, first).prop_map(
-        |(batch, overlap, lag, window, poll, store, lease, counts, ahead, first)| Setup {
+    let ids = prop_oneof![4 => Just(Ids::SysId), 1 => Just(Ids::Number), 1 => Just(Ids::Text)];
+    let first = prop::collection::vec((0_u8..4, 1..scale.rows), 0..5);
+    // An instance that sends no link is told from one with hidden rows from 100 rows on (docs/decisions/0004).
+    let (batch, own) = if scale.rows == SMALL.rows {
+        (prop_oneof![4 => 1_u32..4, 4 => 4_u32..9, 2 => 9_u32..25].boxed(), (1_u16..9).prop_map(|rows| (rows, true)).boxed())
+    } else {
+        let own = prop_oneof![2 => (100_u16..140).prop_map(|rows| (rows, false)), 1 => (30_u16..140).prop_map(|rows| (rows, true))];
+        ((41_u32..200).boxed(), own.boxed())
+    };
+    let numbers = (0..i64::from(scale.overlap), 0_i64..3, window, 1_i64..11);
+    (batch, numbers, store, lease, prop::bool::weighted(0.85), ahead, first, limits(own), ids).prop_map(
+        |(batch, (overlap, lag, window, poll), store, lease, counts, ahead, first, (own_limit, most_bytes), ids)| Setup {
             batch,
             overlap,
             lag,
@@ -322,14 +376,22 @@ fn setup() -> impl Strategy<Value = Setup> {
             poll,
             store,
             lease,
-            counts,
+            // With neither count nor link nothing says that a page was cut.
+            counts: counts || own_limit.is_some_and(|(_, links)| !links),
             ahead,
             first,
+            own_limit,
+            most_bytes,
+            ids,
         },
     )
 }
 
+fn of(scale: Scale, steps: usize) -> impl Strategy<Value = History> {
+    (setup(scale), prop::collection::vec(step(scale), 3..steps)).prop_map(|(setup, steps)| History { setup, steps })
+}
+
 /// Histories.
 pub fn histories() -> impl Strategy<Value = History> {
-    (setup(), prop::collection::vec(step(), 3..22)).prop_map(|(setup, steps)| History { setup, steps })
+    prop_oneof![7 => of(SMALL, 22), 1 => of(WIDE, 14)]
 }

@@ -7,7 +7,7 @@ use tablesweep::sweep::{Outcome, TableReport};
 use crate::bed::words;
 use crate::history::SweepStep;
 use crate::run::{Life, TABLE, stamp};
-use crate::world::Version;
+use crate::world::{Version, sys_id};
 
 /// Pages that may be with the sink and not yet committed, as docs/semantics.md says.
 const UNCOMMITTED: usize = 2;
@@ -87,7 +87,7 @@ impl Life<'_> {
         }
         let mut reference = Vec::new();
         for (id, second, mod_count) in self.world.visible() {
-            reference.push((stamp(second)?, id, mod_count));
+            reference.push((stamp(second)?, sys_id(&id), mod_count));
         }
         reference.sort();
         let data = self.api.visible_versions(TABLE).map_err(words)?;
@@ -107,8 +107,8 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Docs/semantics: a fault costs two pages, the rows of the overlap and those of the second at which the window was stored
-    /// last; a lost window costs the rows of the overlap and of what was owed.
+    /// Docs/semantics: a fault costs two pages. Where it finds an older window beside the item, it costs the rows of the overlap and those of
+    /// the second at which that was stored, too; a lost window costs the rows of the overlap and of what was owed.
     fn judge_duplicates(&self, delivered: &[Version]) -> Result<u64, String> {
         let mut times: BTreeMap<&Version, u64> = BTreeMap::new();
         for version in delivered {
@@ -116,8 +116,11 @@ impl Life<'_> {
         }
         let duplicates: u64 = times.values().map(|times| times - 1).sum();
         let again = self.world.widest;
-        let a_fault = 2 * u64::from(self.setup.batch) + again + self.world.fullest;
-        let bound = self.faults * a_fault + self.lost_windows * again + self.owed_again + self.rewound;
+        let bound = self.faults * 2 * u64::from(self.setup.batch)
+            + self.faults_beside * (again + self.world.fullest)
+            + self.lost_windows * again
+            + self.owed_again
+            + self.rewound;
         if duplicates <= bound {
             return Ok(duplicates);
         }

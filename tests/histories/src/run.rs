@@ -22,7 +22,8 @@ use crate::bed::words;
 use crate::faulty::clock::PlannedClock;
 use crate::faulty::sink::Collector;
 use crate::faulty::store::Seen;
-use crate::history::{History, Setup, Step, StoreKind, SweepStep};
+use crate::history::{History, Ids, Setup, Step, StoreKind, SweepStep};
+use crate::run::changes::KEY;
 use crate::world::World;
 
 /// What happened in a history, or which promise it broke.
@@ -81,6 +82,8 @@ pub(crate) struct Life<'a> {
     pub(crate) steady: bool,
     /// Faults after which rows may be delivered again, windows lost by hand, and rows that a rewind delivers again.
     pub(crate) faults: u64,
+    /// Those of them that found the window beside the item, where it may be older than the cursor.
+    pub(crate) faults_beside: u64,
     pub(crate) lost_windows: u64,
     pub(crate) rewound: u64,
     /// Rows of seconds that were owed when a window was lost.
@@ -99,7 +102,12 @@ impl<'a> Life<'a> {
         let setup = history.setup.clone();
         api.clear_faults();
         api.set_clock(&stamp(BASE)?).map_err(words)?;
-        api.configure(|settings| settings.counts = setup.counts).map_err(words)?;
+        api.configure(|settings| {
+            settings.counts = setup.counts;
+            settings.limit_clamp = setup.own_limit.map(|(rows, _)| usize::from(rows));
+            settings.links = setup.own_limit.is_none_or(|(_, links)| links);
+        })
+        .map_err(words)?;
         api.apply(Command::Create { table: TABLE.to_owned(), columns: Vec::new(), without: Vec::new() }).map_err(words)?;
         let clock = PlannedClock::at((BASE + setup.ahead) * 1000);
         let host = Host::with_clock(Arc::clone(&clock) as _);
@@ -119,6 +127,7 @@ impl<'a> Life<'a> {
             reported: Reported::default(),
             steady: true,
             faults: 0,
+            faults_beside: 0,
             lost_windows: 0,
             rewound: 0,
             owed_again: 0,
@@ -134,8 +143,8 @@ impl<'a> Life<'a> {
     }
 
     fn write_document(&self) -> Result<(), String> {
-        let Setup { batch, overlap, lag, window, poll, .. } = &self.setup;
-        let document = json!({ "name": "snow", "config": {
+        let Setup { batch, overlap, lag, window, poll, most_bytes, ids, .. } = &self.setup;
+        let mut document = json!({ "name": "snow", "config": {
             "connector.class": "servicenow",
             "tasks.max": "1",
             "snow.url": self.api.url(),
@@ -155,6 +164,12 @@ impl<'a> Life<'a> {
             "snow.source.dedup.window.records": window.to_string(),
             "snow.source.poll.interval.ms": (poll * 1000).to_string(),
         }});
+        if *ids != Ids::SysId {
+            document["config"]["snow.table.inc.sys.id.field"] = json!(KEY);
+        }
+        if let Some(bytes) = most_bytes {
+            document["config"]["snow.http.max.response.bytes"] = json!(bytes.to_string());
+        }
         std::fs::write(self.folder.join("config/connectors/snow.json"), document.to_string()).map_err(words)
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::Setup;
+use crate::history::{Ids, Setup};
 
 /// A row as it is now.
 #[derive(Debug, Clone)]
@@ -36,12 +36,22 @@ pub(crate) struct World {
     /// Late rows before this are not looked for: the cursor was set here by hand.
     floor: i64,
     made: u64,
+    ids: Ids,
     /// Every version that there ever was.
     ever: BTreeSet<Version>,
     /// The most rows that any span of the overlap's length ever had.
     pub(crate) widest: u64,
     /// The most rows that any second ever had.
     pub(crate) fullest: u64,
+}
+
+/// The `sys_id` of the row with this id, which is the same where ids are `sys_id`s.
+pub(crate) fn sys_id(id: &str) -> String {
+    let number = id.get(id.len().saturating_sub(6)..).and_then(|digits| digits.parse::<u64>().ok());
+    match number {
+        Some(number) if id.len() != 32 => format!("{number:032x}"),
+        _ => id.to_owned(),
+    }
 }
 
 impl World {
@@ -56,6 +66,7 @@ impl World {
             ever_hidden: false,
             floor: i64::MIN,
             made: 0,
+            ids: setup.ids,
             ever: BTreeSet::new(),
             widest: 0,
             fullest: 0,
@@ -105,7 +116,15 @@ impl World {
             let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             n ^ (n >> 31)
         };
-        format!("{:016x}{:016x}", mix(self.made.wrapping_mul(0x9e37_79b9_7f4a_7c15)), self.made)
+        let (n, spread) = (self.made, mix(self.made.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        match self.ids {
+            Ids::SysId => format!("{spread:016x}{n:016x}"),
+            Ids::Number => format!("INC{:03}{n:06}", spread % 1_000),
+            Ids::Text => {
+                let begin = ["Miller, Bob ", "a^b", "^NQactive=true^", ",", "ORDERBYx ", "plain", "9-"];
+                format!("{}{n:06}", begin[(spread % 7) as usize])
+            }
+        }
     }
 
     pub(crate) fn put(&mut self, id: String, row: Row) {

@@ -137,15 +137,17 @@ fn read(record: &Record) -> Result<Arrived, String> {
     struct Row {
         sys_id: String,
         sys_mod_count: String,
+        u_key: Option<String>,
     }
     let value = record.value.as_deref().ok_or("a tombstone")?;
     let row: Row = serde_json::from_slice(value).map_err(|error| format!("{error} in {}", String::from_utf8_lossy(value)))?;
-    if row.sys_id.as_bytes() != &*record.key {
-        return Err(format!("the key {:?} of the row {}", record.key, row.sys_id));
+    let id = row.u_key.filter(|key| !key.is_empty()).unwrap_or(row.sys_id);
+    if id.as_bytes() != &*record.key {
+        return Err(format!("the key {:?} of the row {id}", record.key));
     }
     let second = record.timestamp_ms.ok_or("no timestamp")?.div_euclid(1000);
     let mod_count = row.sys_mod_count.parse().map_err(|error| format!("{error}: {}", row.sys_mod_count))?;
-    Ok(Arrived { id: row.sys_id, second, mod_count })
+    Ok(Arrived { id, second, mod_count })
 }
 
 fn given_up() -> Failure {

@@ -4,7 +4,8 @@ use tablesweep_testbed::table_api::Fields;
 
 use super::{Life, TABLE, stamp};
 use crate::bed::words;
-use crate::world::Row;
+use crate::history::{Ids, Setup};
+use crate::world::{Row, sys_id};
 
 impl Life<'_> {
     pub(crate) fn insert(&mut self, rows: u8, back: i64, hidden: bool) -> Result<(), String> {
@@ -14,9 +15,9 @@ impl Life<'_> {
                 return Ok(());
             }
             let id = self.world.new_id();
-            self.api.insert(TABLE, fields(&id, second, 0)?).map_err(words)?;
+            self.api.insert(TABLE, fields(&self.setup, &id, second, 0)?).map_err(words)?;
             if hidden {
-                self.api.hide(TABLE, [id.as_str()]).map_err(words)?;
+                self.api.hide(TABLE, [sys_id(&id)]).map_err(words)?;
             }
             self.tally.add(if hidden { "hidden rows" } else { "rows" }, 1);
             self.tally.add("late rows", u64::from(back > 0 && !hidden && !self.world.is_ahead(second)));
@@ -34,7 +35,7 @@ impl Life<'_> {
     fn change(&mut self, id: &str, second: i64) -> Result<bool, String> {
         let Some(row) = self.world.rows.get(id).cloned().filter(|_| self.world.may_appear_in(second)) else { return Ok(false) };
         let mod_count = row.mod_count + 1;
-        self.api.update(TABLE, id, fields(id, second, mod_count)?).map_err(words)?;
+        self.api.update(TABLE, &sys_id(id), fields(&self.setup, id, second, mod_count)?).map_err(words)?;
         self.world.put(id.to_owned(), Row { second, mod_count, ..row });
         self.tally.add("updates", 1);
         Ok(true)
@@ -42,7 +43,7 @@ impl Life<'_> {
 
     pub(crate) fn hide(&mut self, pick: u16) -> Result<(), String> {
         let Some(id) = self.world.pick(pick) else { return Ok(()) };
-        self.api.hide(TABLE, [id.as_str()]).map_err(words)?;
+        self.api.hide(TABLE, [sys_id(&id)]).map_err(words)?;
         self.world.hide(&id, true);
         Ok(())
     }
@@ -52,7 +53,7 @@ impl Life<'_> {
         let Some(id) = self.world.pick(pick) else { return Ok(()) };
         let Some(row) = self.world.rows.get(&id).filter(|row| row.hidden) else { return Ok(()) };
         if self.world.is_ahead(row.second) || self.change(&id, self.now)? {
-            self.api.unhide(TABLE, [id.as_str()]).map_err(words)?;
+            self.api.unhide(TABLE, [sys_id(&id)]).map_err(words)?;
             self.world.hide(&id, false);
             self.tally.add("rows shown", 1);
         }
@@ -61,13 +62,23 @@ impl Life<'_> {
 
     pub(crate) fn delete(&mut self, pick: u16) -> Result<(), String> {
         let Some(id) = self.world.pick(pick) else { return Ok(()) };
-        self.api.delete(TABLE, &id).map_err(words)?;
+        self.api.delete(TABLE, &sys_id(&id)).map_err(words)?;
         self.world.rows.remove(&id);
         Ok(())
     }
 }
 
+/// The field of ids that are no `sys_id`s.
+pub(crate) const KEY: &str = "u_key";
+
 /// A row as the instance keeps it.
-pub(crate) fn fields(id: &str, second: i64, mod_count: u64) -> Result<Fields, String> {
-    Ok(Fields::from([("sys_id", id.to_owned()), ("sys_updated_on", stamp(second)?), ("sys_mod_count", mod_count.to_string())]))
+pub(crate) fn fields(setup: &Setup, id: &str, second: i64, mod_count: u64) -> Result<Fields, String> {
+    let mut fields = Fields::from([("sys_id", sys_id(id)), ("sys_updated_on", stamp(second)?), ("sys_mod_count", mod_count.to_string())]);
+    if setup.ids != Ids::SysId {
+        fields.set(KEY, id.to_owned());
+    }
+    if setup.most_bytes.is_some() {
+        fields.set("u_text", "x".repeat(300));
+    }
+    Ok(fields)
 }

@@ -10,7 +10,7 @@ use tablesweep::cursor::{CursorStore, StoredWindow};
 use tablesweep::failure::Failure;
 use tablesweep::sink::Sink;
 use tablesweep::sweep::{ByteBudget, Engine, Job, LeasePlan, Mode, Run, TableReport};
-use tablesweep_testbed::table_api::{Command, Effect, Fault as ApiFault, HtmlPage};
+use tablesweep_testbed::table_api::{Command, Effect, Entry, Fault as ApiFault, HtmlPage};
 use tokio::sync::watch;
 
 use super::changes::fields;
@@ -20,13 +20,19 @@ use crate::faulty::sink::{Collector, MESSAGE_TIMEOUT};
 use crate::faulty::store::FaultyStore;
 use crate::faulty::{Death, clock, sink, store};
 use crate::history::{Change, Fault, HttpFault, LeaseKind, SinkFault, StoreKind, SweepStep};
-use crate::world::Row;
+use crate::world::{Row, sys_id};
 
 /// What the engine keeps of a deadline for the last acknowledgements and the release.
 const RESERVE: Duration = Duration::from_secs(MESSAGE_TIMEOUT.as_secs() + 3);
 
 /// No sweep of these few rows takes as long.
 const STUCK: Duration = Duration::from_secs(10);
+
+/// The name of the fault by which a node answers with a clock of its own.
+const DATE: &str = "date_header";
+
+/// How ids are asked for in a list.
+const LISTS: [&str; 2] = ["sys_idIN", "u_keyIN"];
 
 /// A change that is planned for the middle of a sweep.
 enum Planned {
@@ -50,6 +56,7 @@ impl Life<'_> {
             self.outlast_lease().await?;
         }
         let due = self.due(step);
+        self.plan_node(step)?;
         self.world.swept_at(self.now);
         self.tally.add("sweeps", 1);
         self.api.clear_log();
@@ -175,6 +182,17 @@ impl Life<'_> {
         Ok(())
     }
 
+    /// One request is answered by a node with a clock of its own.
+    fn plan_node(&mut self, step: &SweepStep) -> Result<(), String> {
+        let Some((nth, ahead)) = step.node else { return Ok(()) };
+        let date = jiff::Timestamp::from_second(self.now + i64::from(ahead)).map_err(words)?;
+        let value = date.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        self.api.fault(ApiFault::new(Effect::DateHeader { value }).table(TABLE).skip(u64::from(nth)));
+        self.world.swept_at(self.now + i64::from(ahead));
+        self.steady = false;
+        Ok(())
+    }
+
     fn plan_change(&mut self, step: &SweepStep) -> Result<Option<Planned>, String> {
         let Some((nth, change)) = step.change else { return Ok(None) };
         let planned = match change {
@@ -183,6 +201,10 @@ impl Life<'_> {
                 let second = self.now + i64::from(seconds);
                 let rows = (0..rows).map(|_| (self.world.new_id(), Row { second, mod_count: 0, hidden: false })).collect();
                 Planned::Rows(i64::from(seconds), rows)
+            }
+            Change::Late(back, rows) => {
+                let second = self.now - i64::from(back);
+                Planned::Rows(0, (0..rows).map(|_| (self.world.new_id(), Row { second, mod_count: 0, hidden: false })).collect())
             }
             Change::Update(seconds, pick) => {
                 let second = self.now + i64::from(seconds);
@@ -195,15 +217,15 @@ impl Life<'_> {
         match &planned {
             Planned::Step(seconds) => commands.push(Command::StepClock { seconds: *seconds }),
             Planned::Rows(seconds, rows) => {
-                if !self.world.may_appear_in(self.now + seconds) {
+                if rows.first().is_none_or(|(_, row)| !self.world.may_appear_in(row.second)) {
                     return Ok(None);
                 }
                 commands.push(Command::StepClock { seconds: *seconds });
                 for (id, row) in rows {
-                    let (table, fields) = (TABLE.to_owned(), fields(id, row.second, row.mod_count)?);
+                    let (table, fields) = (TABLE.to_owned(), fields(&self.setup, id, row.second, row.mod_count)?);
                     commands.push(match row.mod_count {
                         0 => Command::Insert { table, fields },
-                        _ => Command::Update { table, sys_id: id.clone(), fields },
+                        _ => Command::Update { table, sys_id: sys_id(id), fields },
                     });
                 }
             }
@@ -218,8 +240,10 @@ impl Life<'_> {
         self.api.clear_faults();
         let log = self.api.log();
         self.tally.add("requests", log.len() as u64);
+        self.tally_answers(&log);
         if let Some(Fault::Http(_, _, how)) = step.fault {
-            let strikes = log.iter().filter(|entry| entry.faults.iter().any(|fault| fault != "then")).count();
+            let is_strike = |fault: &String| fault != "then" && fault != DATE;
+            let strikes = log.iter().filter(|entry| entry.faults.iter().any(is_strike)).count();
             self.tally.add(format!("struck: {how:?}"), strikes as u64);
         }
         let passed = match &planned {
@@ -231,7 +255,7 @@ impl Life<'_> {
             Some(Planned::Rows(seconds, rows)) => {
                 let data = self.api.visible_versions(TABLE).map_err(words)?;
                 let (id, row) = rows.first().ok_or("a change without rows")?;
-                let has_struck = data.contains(&(stamp(row.second)?, id.clone(), row.mod_count));
+                let has_struck = data.contains(&(stamp(row.second)?, sys_id(id), row.mod_count));
                 if has_struck {
                     rows.iter().for_each(|(id, row)| self.world.put(id.clone(), row.clone()));
                     self.tally.add("changes within a sweep", 1);
@@ -250,6 +274,22 @@ impl Life<'_> {
         Ok(())
     }
 
+    /// What answers were like that hold less than was asked for, and how unknown rows were asked for.
+    fn tally_answers(&mut self, log: &[Entry]) {
+        let parameter = |entry: &Entry, name: &str| entry.params.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone());
+        let versions = |entry: &Entry| entry.rows > 0 && parameter(entry, "sysparm_fields").is_some_and(|fields| fields.contains(','));
+        for (before, entry) in [None].into_iter().chain(log.iter().map(Some)).zip(log) {
+            let asked = parameter(entry, "sysparm_limit").and_then(|limit| limit.parse::<usize>().ok());
+            let is_cut = asked.is_some_and(|asked| entry.limit < asked) && entry.rows + entry.hidden == entry.limit;
+            self.tally.add("answers cut by the instance", u64::from(is_cut));
+            self.tally.add("answers of a node of its own", u64::from(entry.faults.iter().any(|fault| fault == DATE)));
+            let (follows, has_ids) = (before.is_some_and(versions), LISTS.iter().any(|list| entry.query.contains(list)));
+            let is_whole = parameter(entry, "sysparm_fields").is_none();
+            self.tally.add("unknown rows asked for by id", u64::from(follows && is_whole && has_ids));
+            self.tally.add("unknown rows asked for by range", u64::from(follows && is_whole && !has_ids));
+        }
+    }
+
     async fn count_faults(&mut self, step: &SweepStep, killed: bool) -> Result<(), String> {
         let (store_struck, store_costs) = {
             let seen = self.seen();
@@ -262,10 +302,16 @@ impl Life<'_> {
             Some(Fault::Kill(_)) => self.tally.add("struck: kill", u64::from(killed)),
             _ => {}
         }
+        let item = self.item().await?;
+        let is_smaller = item.as_ref().is_some_and(|item| item.progress.page_size.is_some());
+        self.tally.add("pages asked for smaller", u64::from(is_smaller));
         let sink_costs = sink_struck && !matches!(step.fault, Some(Fault::Sink(_, SinkFault::Delayed(_))));
         if killed || store_costs || sink_costs {
             self.faults += 1;
-            if self.item().await?.is_some_and(|item| item.progress.window == StoredWindow::Lost) {
+            let stored = item.map_or(StoredWindow::None, |item| item.progress.window);
+            // A window that lies in the item was stored with its cursor.
+            self.faults_beside += u64::from(!matches!(stored, StoredWindow::None | StoredWindow::Inline(_)));
+            if stored == StoredWindow::Lost {
                 self.owed_again += self.rows_owed().await?;
                 self.tally.add("windows not stored", 1);
             }
