@@ -41,15 +41,29 @@ pub struct Server {
 impl Server {
     /// Starts a server without data, and returns once it answers.
     pub async fn start() -> Result<Self, PartError> {
+        Self::serve(include_str!("moto/serve.py"), None).await
+    }
+
+    /// As [`Server::start`], an account that stacks can be deployed into with the SAM CLI: `moto/account.py` says what it does
+    /// beyond moto.
+    pub async fn start_account() -> Result<Self, PartError> {
+        // Not through the link `python`: an environment is known by the path that its Python was called by.
+        let folder = parts::directory().join("template/bin").canonicalize();
+        let folder = folder.map_err(|_| PartError::not_started(PART, "the SAM CLI is not there: run .ci/template test"))?;
+        Self::serve(concat!(include_str!("moto/account.py"), include_str!("moto/serve.py")), Some(folder.join("python"))).await
+    }
+
+    async fn serve(program: &str, sam: Option<PathBuf>) -> Result<Self, PartError> {
         let python = parts::fetched(PART, "venv/bin")?.join("python");
         let scratch = Scratch::new(PART)?;
         let log = scratch.path().join("moto.log");
         let mut command = Command::new(python);
         // Port 0: the system chooses, and the server says which it was.
         command
-            .args(["-c", include_str!("moto/serve.py"), "-H", "127.0.0.1", "-p", "0"])
+            .args(["-c", program, "-H", "127.0.0.1", "-p", "0"])
             .env("PYTHONUNBUFFERED", "1")
             .env("NO_COLOR", "1")
+            .envs(sam.map(|python| ("TESTBED_SAM_PYTHON", python)))
             .current_dir(scratch.path());
         let process = Process::spawn(PART, command, Some(&log)).await?;
         let read = || std::fs::read_to_string(&log).unwrap_or_default();
@@ -70,6 +84,11 @@ impl Server {
     /// What `AWS_ENDPOINT_URL` is to be set to.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// [`Server::endpoint`] by name. A template that the SAM CLI has put into a bucket is found only under an address with this name.
+    pub fn named_endpoint(&self) -> String {
+        format!("http://localhost:{}", self.address.port())
     }
 
     /// Where the server listens, for a proxy in front of it.
@@ -97,9 +116,13 @@ impl Server {
     }
 
     /// Calls an operation of a JSON service by its target, such as `DynamoDB_20120810.GetItem` or
-    /// `secretsmanager.CreateSecret`, past any SDK; gives the status and the answer.
+    /// `secretsmanager.CreateSecret`, past any SDK; gives the status and the answer, which is null if
+    /// there is none.
     pub async fn call(&self, target: &str, request: &Value) -> Result<(u16, Value), PartError> {
         let (status, answer) = self.post("/", Some(target), request.to_string()).await?;
+        if answer.is_empty() {
+            return Ok((status, Value::Null));
+        }
         let value =
             serde_json::from_str(&answer).map_err(|error| PartError::failed(PART, target, format!("{status}, {error}: {answer}")))?;
         Ok((status, value))
@@ -129,6 +152,10 @@ fn aws_headers(target: &str) -> Result<reqwest::header::HeaderMap, reqwest::head
     let service = match target.split('.').next().unwrap_or_default() {
         "AWSGlue" => "glue",
         "AmazonSSM" => "ssm",
+        "AmazonSQS" => "sqs",
+        "AWSStepFunctions" => "states",
+        "Logs_20140328" => "logs",
+        "TrentService" => "kms",
         other if other.starts_with("DynamoDB") => "dynamodb",
         _ => "secretsmanager",
     };

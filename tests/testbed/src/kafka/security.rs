@@ -23,7 +23,8 @@ pub const OTHER_AUTHORITY: &str = include_str!("../../data/certificates/other-au
 pub const CLIENT: &str = include_str!("../../data/certificates/client.pem");
 /// The chain and key of somebody whom the broker's authority does not know.
 pub const STRANGER: &str = include_str!("../../data/certificates/stranger.pem");
-const SERVER: &str = include_str!("../../data/certificates/server.pem");
+/// The chain and key of the broker.
+pub const SERVER: &str = include_str!("../../data/certificates/server.pem");
 
 /// A user by PLAIN, with the password, who may do everything.
 pub const PLAIN: (&str, &str) = ("paul", "plain-battery-staple");
