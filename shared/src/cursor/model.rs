@@ -369,7 +369,7 @@ pub fn decode(key: &Key, text: &str) -> Result<Item, StoreError> {
         Some(1..) if versioned.format <= Some(u64::from(FORMAT)) => {}
         Some(format) => {
             return Err(refuse(format!(
-                "it has format {format} and this program reads formats up to {FORMAT}; update tablesweep, or `tablesweep cursor reset` to start anew"
+                "it has format {format} and this program reads formats up to {FORMAT}; update tablesweep, or remove the item and import an older cursor"
             )));
         }
         None => return Err(refuse("it has no format number, so another program wrote it; choose another cursor table".to_owned())),
