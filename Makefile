@@ -63,6 +63,9 @@ test: ## every test, against real parts that are fetched and started as needed
 	$(call need,python3,3.10 or newer with venv runs moto (Debian: apt-get install python3-venv)); \
 	$(call need,patch,breaks the protocol for the model (Debian: apt-get install patch)); \
 	$(call need,tsql,FreeTDS asks the TDS test server (Debian: apt-get install freetds-bin)); \
+	$(call need,git,a page clones with it (Debian: apt-get install git)); \
+	$(call need,curl,a page asks with it (Debian: apt-get install curl)); \
+	$(call need,openssl,a page looks at certificates with it (Debian: apt-get install openssl)); \
 	$(say_missing)
 	@tests/testbed/parts/fetch.sh
 	@.ci/template test

@@ -16,9 +16,12 @@ const PROGRAMS: &[&str] = &[
     "curl",
     "mkdir",
     "cp",
+    "rm",
     "docker",
     "python3",
     "pip",
+    "jq",
+    "openssl",
     "sh",
     "bash",
 ];
@@ -31,7 +34,7 @@ pub struct Page {
     pub commands: Vec<String>,
     /// The blocks of JSON, in their order.
     pub documents: Vec<String>,
-    /// What begins with `tablesweep` between backticks.
+    /// What is a command between backticks.
     pub quoted: Vec<String>,
 }
 
@@ -78,7 +81,8 @@ impl Page {
             }
         }
         commands.extend(commands_of(&block));
-        let quoted = prose.split('`').skip(1).step_by(2).filter(|quoted| quoted.starts_with("tablesweep ") && !quoted.contains('\n'));
+        let quoted =
+            prose.split('`').skip(1).step_by(2).filter(|quoted| quoted.contains(' ') && is_command(quoted) && !quoted.contains('\n'));
         let quoted = quoted.map(str::to_owned).collect();
         let name = path.file_name().expect("a file").to_string_lossy().into_owned();
         Self { name, commands, documents, quoted }
@@ -88,8 +92,11 @@ impl Page {
 /// The commands of a block: continued lines are joined, comments and explanations in a second column are left out.
 fn commands_of(block: &str) -> Vec<String> {
     let joined = block.replace("\\\n", " ");
-    let is_command = |line: &&str| line.split_whitespace().next().is_some_and(|word| PROGRAMS.contains(&word));
-    joined.lines().filter(is_command).map(without_remark).collect()
+    joined.lines().filter(|line| is_command(line)).map(without_remark).collect()
+}
+
+fn is_command(text: &str) -> bool {
+    text.split_whitespace().next().is_some_and(|word| PROGRAMS.contains(&word))
 }
 
 fn without_remark(line: &str) -> String {
