@@ -118,6 +118,31 @@ async fn a_registry_that_hangs_when_the_invocation_is_nearly_over_does_not_outli
 }
 
 #[tokio::test]
+async fn a_later_page_whose_registry_does_not_answer_before_the_invocation_ends_is_left_for_the_next_one() {
+    let stand = Stand::new("hangs-later").await;
+    assert_eq!(stand.sweep().await.outcome, Outcome::CaughtUp);
+    // Two pages, and a registry that is asked with each.
+    let mut stand = stand.with("auto.register.schemas", false).with("use.latest.version", true).with("latest.cache.ttl.sec", 0);
+    stand.laptop.set("snow.source.batch.size", "5");
+    for second in 0..10 {
+        let time = format!("2026-02-02 00:00:{second:02}");
+        stand.laptop.api.insert("incident", Fields::from([("sys_updated_on", time.as_str())])).expect("a row");
+    }
+    // Pages are fetched for four seconds, and handed over for five.
+    stand.laptop.max_time = Some(Duration::from_secs(8));
+    let held = stand.proxy.on("/versions/latest", 2.., Action::HoldRequest);
+    let report = stand.sweep().await;
+    assert!(held.fired() >= 1 && (1..10).contains(&report.rows), "{report:?}");
+    assert_eq!((report.outcome, report.reason), (Outcome::More, None), "out of time is no failure");
+    let item = stand.laptop.item().await;
+    assert_eq!((item.lease, item.tries), (None, 0), "the lease was given back, and nobody died");
+    stand.proxy.clear();
+    stand.laptop.max_time = None;
+    assert_eq!(stand.sweep().await.outcome, Outcome::CaughtUp);
+    stand.assert_complete();
+}
+
+#[tokio::test]
 async fn the_next_address_is_asked_when_one_does_not_answer_and_stays_the_first_to_be_asked() {
     let stand = Stand::new("failover").await;
     let dead = Proxy::http(stand.registry.address()).await.expect("a proxy");
