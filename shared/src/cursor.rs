@@ -22,8 +22,8 @@ pub mod sqlite;
 use async_trait::async_trait;
 
 pub use model::{
-    BASELINE_NOTE, Counters, FORMAT, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Slot, Standing,
-    StoredWindow, Waiting, baseline_digest, decode, encode,
+    BASELINE_NOTE, Counters, FORMAT, Failed, Identity, Item, Key, Lease, Listing, Moved, Parked, Paused, Phase, Position, Progress, Slot,
+    Standing, StoredWindow, Unreadable, Waiting, baseline_digest, decode, encode,
 };
 pub use protocol::{Acquire, Change, Hold, Import, LEASE_SKEW_MS, Refusal, Rewind, Write, apply};
 
@@ -163,8 +163,20 @@ pub trait CursorStore: Send + Sync + std::fmt::Debug {
     /// The item at `key`, read consistently.
     async fn read(&self, key: &Key) -> Result<Option<Item>, StoreError>;
 
+    /// All that lies here for a connector, what cannot be read included: one such item takes none of the others away.
+    async fn survey(&self, connector: &str) -> Result<Listing, StoreError>;
+
     /// All items of a connector, in the order of their sort keys.
-    async fn list(&self, connector: &str) -> Result<Vec<Item>, StoreError>;
+    ///
+    /// # Errors
+    /// The store does not answer, or one of them cannot be read.
+    async fn list(&self, connector: &str) -> Result<Vec<Item>, StoreError> {
+        let Listing { items, unreadable } = self.survey(connector).await?;
+        match unreadable.first() {
+            Some(unreadable) => Err(unreadable.error()),
+            None => Ok(items),
+        }
+    }
 
     /// The connectors that have cursors here, sorted. It may have to look at everything that is stored, so it is for people who
     /// ask and not for sweeps.
@@ -172,6 +184,10 @@ pub trait CursorStore: Send + Sync + std::fmt::Debug {
 
     /// Removes the item at `key`, unless a lease is held on it at `now_ms`. Removing what is not there is no error.
     async fn remove(&self, key: &Key, now_ms: i64) -> Result<(), WriteError>;
+
+    /// Removes what lies at `key` and cannot be read, unless a lease is held on it at `now_ms` as far as that can be told.
+    /// Removing what is not there is no error; a cursor that can be read is refused as [`Refusal::Exists`], and stays.
+    async fn discard(&self, key: &Key, now_ms: i64) -> Result<(), WriteError>;
 
     /// The blob at `partition`, `place`.
     async fn get_blob(&self, partition: &str, place: &str) -> Result<Option<Blob>, StoreError>;

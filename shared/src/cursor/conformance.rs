@@ -102,6 +102,7 @@ macro_rules! cursor_store_promises {
                 connectors_with_odd_names_are_kept_apart
                 a_cursor_of_a_newer_format_is_refused_naming_its_partition
                 a_cursor_of_an_older_format_is_read_and_replaced
+                a_cursor_that_cannot_be_read_is_listed_beside_the_others_and_can_be_discarded
                 a_removed_cursor_is_gone_and_removing_nothing_is_no_error
                 a_cursor_is_not_removed_under_its_holder;
             leases:
@@ -121,6 +122,7 @@ macro_rules! cursor_store_promises {
                 a_commit_on_an_old_revision_is_lost
                 a_commit_by_another_than_the_holder_is_lost
                 a_release_gives_the_lease_back_and_says_how_the_table_stands
+                a_renamed_table_keeps_its_cursor
                 a_write_that_is_sent_twice_counts_once;
             operators:
                 a_paused_table_is_not_swept_until_it_is_resumed

@@ -28,8 +28,8 @@
 //! where the condition did not (the fourth death, which parks the table) is put under the condition that the item is
 //! still the one that was judged.
 //!
-//! An operator's write is rare and may depend on more of the item than a condition can say, so it goes that second way
-//! from the start: read, judge, put if unchanged.
+//! An operator's write, or the one that follows a renamed alias, is rare and may depend on more of the item than a condition
+//! can say, so it goes that second way from the start: read, judge, put if unchanged.
 
 mod errors;
 mod layout;
@@ -52,7 +52,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailur
 use self::errors::{Attempts, Target};
 use self::layout as attribute;
 use self::update::Update;
-use super::{Blob, Change, CursorStore, Expect, Item, Key, Refusal, StoreError, Write, WriteError, apply};
+use super::{Blob, Change, CursorStore, Expect, Item, Key, Listing, Refusal, StoreError, Write, WriteError, apply};
 use crate::host::Host;
 
 pub use table::{create_table, local_client};
@@ -247,7 +247,12 @@ fn start(write: &Write) -> Start {
         Change::Commit(hold, progress) => Start::Update(Update::commit(write, hold, progress)),
         Change::Renew(hold, until_ms) => Start::Update(Update::renew(write, hold, *until_ms)),
         Change::Release(hold, progress, standing) => Start::Update(Update::release(write, hold, progress, standing)),
-        Change::Rewind(_) | Change::Reset { .. } | Change::Pause { .. } | Change::Resume { .. } | Change::Accept { .. } => Start::Read,
+        Change::Rename(..)
+        | Change::Rewind(_)
+        | Change::Reset { .. }
+        | Change::Pause { .. }
+        | Change::Resume { .. }
+        | Change::Accept { .. } => Start::Read,
     }
 }
 
@@ -273,10 +278,16 @@ impl CursorStore for DynamoStore {
         self.get(&key.connector, &key.place).await?.map(|item| attribute::decode_item(key, &item)).transpose()
     }
 
-    async fn list(&self, connector: &str) -> Result<Vec<Item>, StoreError> {
+    async fn survey(&self, connector: &str) -> Result<Listing, StoreError> {
         // Whatever is no blob must be a cursor, or the table is shared with somebody, which is to be said.
         let items = self.query(connector, "attribute_not_exists(#bytes)", &[("#bytes", attribute::BYTES)], &[]).await?;
-        items.iter().map(|item| attribute::decode_item(&attribute::key_of(item), item)).collect()
+        let mut listing = Listing::default();
+        for item in &items {
+            let key = attribute::key_of(item);
+            let read = attribute::decode_item(&key, item);
+            listing.take(key, read, || attribute::identity_of(item))?;
+        }
+        Ok(listing)
     }
 
     async fn connectors(&self) -> Result<Vec<String>, StoreError> {
@@ -318,6 +329,33 @@ impl CursorStore for DynamoStore {
         let Some(lies) = &failed.item else { return Ok(()) };
         let until_ms = attribute::decode_item(key, lies)?.lease.map_or(now_ms, |lease| lease.until_ms);
         Err(Refusal::Leased { until_ms }.into())
+    }
+
+    async fn discard(&self, key: &Key, now_ms: i64) -> Result<(), WriteError> {
+        let Some(lies) = self.get(&key.connector, &key.place).await? else { return Ok(()) };
+        if attribute::is_blob(&lies) || attribute::decode_item(key, &lies).is_ok() {
+            return Err(Refusal::Exists.into());
+        }
+        if let Some(until_ms) = attribute::lease_end(&lies).filter(|until_ms| *until_ms > now_ms) {
+            return Err(Refusal::Leased { until_ms }.into());
+        }
+        let attempts = Attempts::default();
+        let mut request = self
+            .client
+            .delete_item()
+            .table_name(&self.target.table)
+            .set_key(Some(attribute::key(&key.connector, &key.place)))
+            .expression_attribute_names("#write_id", attribute::WRITE_ID);
+        // Each write of a program like this one brings another id; of any other's nothing is known.
+        request = match lies.get(attribute::WRITE_ID) {
+            Some(id) => request.condition_expression("#write_id = :write_id").expression_attribute_values(":write_id", id.clone()),
+            None => request.condition_expression("attribute_not_exists(#write_id)"),
+        };
+        let Err(error) = request.customize().interceptor(attempts.clone()).send().await else { return Ok(()) };
+        match error.as_service_error() {
+            Some(DeleteItemError::ConditionalCheckFailedException(_)) => Err(Refusal::Exists.into()),
+            _ => Err(self.target.error("DeleteItem", &error, &attempts).into()),
+        }
     }
 
     async fn get_blob(&self, partition: &str, place: &str) -> Result<Option<Blob>, StoreError> {

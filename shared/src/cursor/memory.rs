@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Blob, CursorStore, Expect, Item, Key, Refusal, StoreError, Write, WriteError, apply, decode, encode};
+use super::model::part;
+use super::{Blob, CursorStore, Expect, Item, Key, Listing, Refusal, StoreError, Write, WriteError, apply, decode, encode};
 use crate::host::Host;
 
 /// A store that is gone when it is dropped.
@@ -55,6 +56,18 @@ impl MemoryStore {
     }
 }
 
+#[cfg(test)]
+impl MemoryStore {
+    /// Changes the format number of a stored item, as another program would write it.
+    pub(crate) fn set_format(&self, key: &Key, format: u32) {
+        let mut content = self.content();
+        let text = content.items.get_mut(key).expect("the item");
+        let mut stored: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        stored["format"] = format.into();
+        *text = stored.to_string();
+    }
+}
+
 impl Default for MemoryStore {
     fn default() -> Self {
         Self::new()
@@ -79,10 +92,13 @@ impl CursorStore for MemoryStore {
         self.content().items.get(key).map(|text| decode(key, text)).transpose()
     }
 
-    async fn list(&self, connector: &str) -> Result<Vec<Item>, StoreError> {
+    async fn survey(&self, connector: &str) -> Result<Listing, StoreError> {
         let content = self.content();
-        let own = content.items.iter().filter(|(key, _)| key.connector == connector);
-        own.map(|(key, text)| decode(key, text)).collect()
+        let mut listing = Listing::default();
+        for (key, text) in content.items.iter().filter(|(key, _)| key.connector == connector) {
+            listing.take(key.clone(), decode(key, text), || part(text, "identity"))?;
+        }
+        Ok(listing)
     }
 
     async fn connectors(&self) -> Result<Vec<String>, StoreError> {
@@ -96,6 +112,19 @@ impl CursorStore for MemoryStore {
         let Some(text) = content.items.get(key) else { return Ok(()) };
         if let Some(lease) = decode(key, text)?.lease.filter(|lease| lease.until_ms > now_ms) {
             return Err(Refusal::Leased { until_ms: lease.until_ms }.into());
+        }
+        content.items.remove(key);
+        Ok(())
+    }
+
+    async fn discard(&self, key: &Key, now_ms: i64) -> Result<(), WriteError> {
+        let mut content = self.content();
+        let Some(text) = content.items.get(key) else { return Ok(()) };
+        if decode(key, text).is_ok() {
+            return Err(Refusal::Exists.into());
+        }
+        if let Some(until_ms) = part(text, "lease")["until_ms"].as_i64().filter(|until_ms| *until_ms > now_ms) {
+            return Err(Refusal::Leased { until_ms }.into());
         }
         content.items.remove(key);
         Ok(())
@@ -158,11 +187,7 @@ mod tests {
         }
 
         async fn set_format(&self, key: &Key, format: u32) {
-            let mut content = self.0.content();
-            let text = content.items.get_mut(key).expect("the item");
-            let mut stored: serde_json::Value = serde_json::from_str(text).expect("JSON");
-            stored["format"] = format.into();
-            *text = stored.to_string();
+            self.0.set_format(key, format);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
@@ -33,13 +34,14 @@ impl Key {
 /// Which rows a cursor walks over, and whose cursor it is.
 ///
 /// The fingerprint covers what chooses the rows (table, base query, domain flag), so a changed query is a new place.
-/// A change of anything else in here under the same alias is a cursor that was moved away from: [`Identity::moved`].
+/// A change of anything else in here is a cursor that was moved away from: [`Identity::moved`]. The alias is only what
+/// people call the table: it is no part of the place, and a table that is given another keeps its cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// The connector's name.
     pub connector: String,
-    /// The alias of the table in its document.
+    /// The alias of the table in its document, as the last sweep knew it.
     pub alias: String,
     /// The kind of source, `servicenow` or `sqlserver`.
     pub source: String,
@@ -73,12 +75,9 @@ impl Identity {
         Key { connector: self.connector.clone(), place }
     }
 
-    /// If `stored`, a cursor of the same connector and alias, belongs to another place than this one asks for: what
-    /// differs. A changed query alone is not a move but a new cursor.
+    /// If the rows of `stored` are those of another place than this one asks for: what differs. A changed query alone is
+    /// not a move but a new cursor, and another alias is neither.
     pub fn moved(&self, stored: &Identity) -> Option<Moved> {
-        if stored.connector != self.connector || stored.alias != self.alias {
-            return None;
-        }
         let pairs = [
             ("source", &stored.source, &self.source),
             ("instance", &stored.instance, &self.instance),
@@ -90,7 +89,7 @@ impl Identity {
     }
 }
 
-/// How a document differs from the cursor that is stored under its alias.
+/// How a document differs from a cursor that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
     /// Which part differs.
@@ -176,6 +175,36 @@ pub struct Parked {
 /// The note of [`Progress`] that names the digest of the baseline beside the cursor. A rewind keeps it: what a table
 /// looks like does not depend on where its cursor stands.
 pub const BASELINE_NOTE: &str = "baseline";
+
+/// The note of [`Progress`] that tells of sweeps that failed in a row ([`Failed`]). A note, and no field of its own: a program of
+/// before reads the item and passes the note over, so a rollback finds its cursors.
+const FAILED_NOTE: &str = "failed";
+
+/// Sweeps in a row that ended with a failure which the next one might not have met. What parks a table or holds it is kept as
+/// its [`Standing`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Failed {
+    /// The stable code of the last one.
+    pub code: String,
+    /// When the first of them ended, in epoch milliseconds.
+    pub since_ms: i64,
+    /// When the last of them ended, in epoch milliseconds.
+    pub at_ms: i64,
+    /// How many.
+    pub times: u32,
+}
+
+impl Failed {
+    /// One more after `before`.
+    pub fn after(before: Option<&Self>, code: &str, now_ms: i64) -> Self {
+        Self {
+            code: code.to_owned(),
+            since_ms: before.map_or(now_ms, |before| before.since_ms),
+            at_ms: now_ms,
+            times: before.map_or(1, |before| before.times.saturating_add(1)),
+        }
+    }
+}
 
 /// The digest by which a cursor names its baseline.
 pub fn baseline_digest(baseline: &[u8]) -> String {
@@ -299,6 +328,26 @@ pub struct Progress {
     pub notes: BTreeMap<String, String>,
 }
 
+impl Progress {
+    /// The failures since the last sweep that succeeded. A note that cannot be read tells of none.
+    pub fn failed(&self) -> Option<Failed> {
+        self.notes.get(FAILED_NOTE).and_then(|note| serde_json::from_str(note).ok())
+    }
+
+    /// The same progress, which tells of these failures.
+    #[must_use]
+    pub fn with_failed(mut self, failed: Option<&Failed>) -> Self {
+        match failed {
+            // As in `encode`: a string and numbers are representable in JSON.
+            Some(failed) => {
+                self.notes.insert(FAILED_NOTE.to_owned(), serde_json::to_string(failed).expect("a failure is representable in JSON"))
+            }
+            None => self.notes.remove(FAILED_NOTE),
+        };
+        self
+    }
+}
+
 /// All that is stored for one table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -348,6 +397,62 @@ impl Item {
     }
 }
 
+/// What lies in the place of a cursor and cannot be read: a newer program wrote it, or another one, or it is damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Where it lies.
+    pub key: Key,
+    /// Whose cursor it calls itself, if at least that can be read.
+    pub identity: Option<Identity>,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+impl Unreadable {
+    /// The same as an error of whoever needs the cursor.
+    pub fn error(&self) -> StoreError {
+        StoreError::Format { partition: self.key.connector.clone(), place: self.key.place.clone(), detail: self.detail.clone() }
+    }
+}
+
+/// All that lies in a store for a connector, each in the order of the places.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listing {
+    /// The cursors.
+    pub items: Vec<Item>,
+    /// What should be cursors.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl Listing {
+    /// Takes in what was made of what lies at `key`. `identity`: what it says of whose cursor it is, as JSON.
+    ///
+    /// # Errors
+    /// The store did not answer; what cannot be read is no error here.
+    pub(super) fn take(&mut self, key: Key, read: Result<Item, StoreError>, identity: impl FnOnce() -> Value) -> Result<(), StoreError> {
+        match read {
+            Ok(item) => self.items.push(item),
+            Err(StoreError::Format { detail, .. }) => {
+                self.unreadable.push(Unreadable { key, identity: identity_in(identity()), detail });
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// The identity that a newer program wrote, if it has at least the fields of today.
+fn identity_in(mut value: Value) -> Option<Identity> {
+    const KNOWN: [&str; 8] = ["connector", "alias", "source", "instance", "table", "field", "id_field", "fingerprint"];
+    value.as_object_mut()?.retain(|name, _| KNOWN.contains(&name.as_str()));
+    serde_json::from_value(value).ok()
+}
+
+/// A part of the stored text of an item that cannot be read as one; null if it has none.
+pub(super) fn part(text: &str, name: &str) -> Value {
+    serde_json::from_str::<Value>(text).ok().and_then(|mut whole| whole.get_mut(name).map(Value::take)).unwrap_or_default()
+}
+
 /// The stored text of an item.
 pub fn encode(item: &Item) -> String {
     // Every map in an item has string keys and every number is finite, which is all that JSON can refuse.
@@ -369,7 +474,8 @@ pub fn decode(key: &Key, text: &str) -> Result<Item, StoreError> {
         Some(1..) if versioned.format <= Some(u64::from(FORMAT)) => {}
         Some(format) => {
             return Err(refuse(format!(
-                "it has format {format} and this program reads formats up to {FORMAT}; update tablesweep, or remove the item and import an older cursor"
+                "it has format {format} and this program reads formats up to {FORMAT}: update tablesweep; or replace it, by \
+                 `tablesweep cursor import` of a copy in an older format or by `tablesweep cursor reset`, which starts anew"
             )));
         }
         None => return Err(refuse("it has no format number, so another program wrote it; choose another cursor table".to_owned())),
@@ -417,6 +523,18 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_read_is_kept_apart_with_whose_cursor_it_calls_itself() {
+        let (key, newer) = (identity().key(), Item { format: 99, ..Item::new(identity()) });
+        let renewed = encode(&newer).replace("\"alias\":", "\"shard\":3,\"alias\":");
+        for (text, whose) in [(encode(&newer), Some(identity())), (renewed, Some(identity())), ("nonsense".to_owned(), None)] {
+            let mut listing = Listing::default();
+            listing.take(key.clone(), decode(&key, &text), || part(&text, "identity")).expect("no error of the store");
+            assert_eq!((listing.items.len(), &listing.unreadable[0].key, &listing.unreadable[0].identity), (0, &key, &whose));
+            assert!(listing.unreadable[0].error().to_string().contains(&key.place));
+        }
+    }
+
+    #[test]
     fn an_item_of_the_first_format_is_read_with_the_place_of_its_window() {
         let key = identity().key();
         for (window, expected) in [
@@ -430,6 +548,16 @@ mod tests {
             assert_eq!(decode(&key, &text).expect("an older format").progress.window, expected);
         }
         assert!(decode(&key, &encode(&Item { format: 0, ..Item::new(identity()) })).is_err());
+    }
+
+    #[test]
+    fn failures_in_a_row_are_counted_and_a_success_forgets_them() {
+        let first = Failed::after(None, "Sink.Timeout", 5);
+        let second = Failed::after(Some(&first), "Source.Unavailable", 9);
+        assert_eq!(second, Failed { code: "Source.Unavailable".into(), since_ms: 5, at_ms: 9, times: 2 });
+        let progress = Progress::default().with_failed(Some(&second));
+        assert_eq!(progress.failed(), Some(second));
+        assert_eq!(progress.with_failed(None), Progress::default());
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub enum Change {
     Renew(Hold, i64),
     /// The sweep ends: the cursor moves on, and the lease is given back. Needs the lease.
     Release(Hold, Progress, Standing),
+    /// The documents call the table by another alias. Needs the lease.
+    Rename(Hold, String),
     /// The cursor is set by hand.
     Rewind(Rewind),
     /// The table starts anew, as if it had never been swept. The identity may differ in what is not in the key.
@@ -194,6 +196,10 @@ pub fn apply(item: Option<&Item>, write: &Write) -> Result<Item, Refusal> {
             next.standing = standing.clone();
             next.lease = None;
             next.tries = 0;
+        }
+        Change::Rename(hold, alias) => {
+            held(item, hold)?;
+            next.identity.alias.clone_from(alias);
         }
         Change::Rewind(rewind) => {
             if rewind.request_id.is_some() && rewind.request_id == item.rewound_by {

@@ -28,8 +28,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use self::file::Place;
 use self::holders::Holders;
+use super::model::part;
 use super::{
-    Blob, Change, CursorStore, Expect, Item, Key, LeaseTerm, PROBE, Refusal, StoreError, Write, WriteError, apply, decode, encode,
+    Blob, Change, CursorStore, Expect, Item, Key, LeaseTerm, Listing, PROBE, Refusal, StoreError, Write, WriteError, apply, decode, encode,
 };
 use crate::host::Host;
 
@@ -109,11 +110,16 @@ struct Row {
 }
 
 fn row(shared: &Shared, connection: &Connection, key: &Key) -> Result<Option<Row>, StoreError> {
-    let found: Option<(String, Option<String>)> = connection
+    let found = raw(shared, connection, key)?;
+    found.map(|(body, holder)| Ok(Row { item: decode(key, &body)?, holder })).transpose()
+}
+
+/// The columns of a stored row: the text of the item, and its holder.
+fn raw(shared: &Shared, connection: &Connection, key: &Key) -> Result<Option<(String, Option<String>)>, StoreError> {
+    connection
         .prepare_cached("SELECT body, holder FROM item WHERE connector = ?1 AND place = ?2")
         .and_then(|mut query| query.query_row(params![key.connector, key.place], |row| Ok((row.get(0)?, row.get(1)?))).optional())
-        .map_err(|error| shared.place.error("read a cursor", &error))?;
-    found.map(|(body, holder)| Ok(Row { item: decode(key, &body)?, holder })).transpose()
+        .map_err(|error| shared.place.error("read a cursor", &error))
 }
 
 /// Begins a transaction that nobody else writes beside.
@@ -157,7 +163,7 @@ fn looks_at(change: &Change) -> Option<i64> {
         Change::Reset { now_ms, .. } | Change::Pause { now_ms, .. } | Change::Resume { now_ms } | Change::Accept { now_ms, .. } => {
             Some(*now_ms)
         }
-        Change::Create(_) | Change::Commit(..) | Change::Renew(..) | Change::Release(..) => None,
+        Change::Create(_) | Change::Commit(..) | Change::Renew(..) | Change::Release(..) | Change::Rename(..) => None,
     }
 }
 
@@ -195,13 +201,31 @@ fn remove_item(shared: &Shared, open: &mut Open, key: &Key, now_ms: i64) -> Resu
     if let Some(lease) = row.judged(holders, now_ms)?.lease {
         return Err(Refusal::Leased { until_ms: lease.until_ms }.into());
     }
-    transaction
-        .execute("DELETE FROM item WHERE connector = ?1 AND place = ?2", params![key.connector, key.place])
-        .map_err(|error| shared.place.error("remove a cursor", &error))?;
+    delete(shared, &transaction, key)?;
     Ok(commit(shared, transaction)?)
 }
 
-fn list_items(shared: &Shared, open: &Open, connector: &str) -> Result<Vec<Item>, StoreError> {
+fn discard_item(shared: &Shared, open: &mut Open, key: &Key) -> Result<(), WriteError> {
+    let Open { connection, holders } = open;
+    let transaction = begin(shared, connection)?;
+    let Some((body, holder)) = raw(shared, &transaction, key)? else { return Ok(()) };
+    if decode(key, &body).is_ok() {
+        return Err(Refusal::Exists.into());
+    }
+    // Whatever the text is, the column says who holds it.
+    if holder.is_some() && holders.is_alive(holder.as_deref())? {
+        return Err(Refusal::Leased { until_ms: i64::MAX }.into());
+    }
+    delete(shared, &transaction, key)?;
+    Ok(commit(shared, transaction)?)
+}
+
+fn delete(shared: &Shared, transaction: &Transaction<'_>, key: &Key) -> Result<(), StoreError> {
+    let deleted = transaction.execute("DELETE FROM item WHERE connector = ?1 AND place = ?2", params![key.connector, key.place]);
+    deleted.map(drop).map_err(|error| shared.place.error("remove a cursor", &error))
+}
+
+fn survey(shared: &Shared, open: &Open, connector: &str) -> Result<Listing, StoreError> {
     let failed = |error| shared.place.error("list cursors", &error);
     let mut query =
         open.connection.prepare_cached("SELECT place, body, holder FROM item WHERE connector = ?1 ORDER BY place").map_err(failed)?;
@@ -209,12 +233,13 @@ fn list_items(shared: &Shared, open: &Open, connector: &str) -> Result<Vec<Item>
         .query_map(params![connector], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?)))
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(failed)?;
-    rows.into_iter()
-        .map(|(place, body, holder)| {
-            let key = Key { connector: connector.to_owned(), place };
-            Row { item: decode(&key, &body)?, holder }.alive(&open.holders)
-        })
-        .collect()
+    let mut listing = Listing::default();
+    for (place, body, holder) in rows {
+        let key = Key { connector: connector.to_owned(), place };
+        let read = decode(&key, &body).and_then(|item| Row { item, holder }.alive(&open.holders));
+        listing.take(key, read, || part(&body, "identity"))?;
+    }
+    Ok(listing)
 }
 
 fn list_connectors(shared: &Shared, connection: &Connection) -> Result<Vec<String>, StoreError> {
@@ -311,9 +336,9 @@ impl CursorStore for SqliteStore {
         self.run(move |shared, open| row(shared, &open.connection, &key)?.map(|row| row.alive(&open.holders)).transpose()).await
     }
 
-    async fn list(&self, connector: &str) -> Result<Vec<Item>, StoreError> {
+    async fn survey(&self, connector: &str) -> Result<Listing, StoreError> {
         let connector = connector.to_owned();
-        self.run(move |shared, open| list_items(shared, open, &connector)).await
+        self.run(move |shared, open| survey(shared, open, &connector)).await
     }
 
     async fn connectors(&self) -> Result<Vec<String>, StoreError> {
@@ -323,6 +348,11 @@ impl CursorStore for SqliteStore {
     async fn remove(&self, key: &Key, now_ms: i64) -> Result<(), WriteError> {
         let key = key.clone();
         self.run(move |shared, open| remove_item(shared, open, &key, now_ms)).await
+    }
+
+    async fn discard(&self, key: &Key, _now_ms: i64) -> Result<(), WriteError> {
+        let key = key.clone();
+        self.run(move |shared, open| discard_item(shared, open, &key)).await
     }
 
     async fn get_blob(&self, partition: &str, place: &str) -> Result<Option<Blob>, StoreError> {

@@ -157,6 +157,34 @@ pub(super) async fn a_cursor_of_an_older_format_is_read_and_replaced(bed: &dyn B
     assert_eq!(table.store.read(&table.key).await.expect("a read"), None);
 }
 
+pub(super) async fn a_cursor_that_cannot_be_read_is_listed_beside_the_others_and_can_be_discarded(bed: &dyn Bed) {
+    let (table, other) = (Table::created(bed).await, Table::of(bed).await);
+    let own = identity("servicenow-prod", "incident");
+    let sound = identity("servicenow-prod", "problem");
+    let sound = table.store.write(&sound.key(), &write(Change::Create(sound))).await.expect("a create");
+    match table.store.discard(&table.key, START).await {
+        Err(WriteError::Refused(Refusal::Exists)) => {}
+        read => panic!("a cursor that can be read was discarded: {read:?}"),
+    }
+    let held = table.acquire("a", START).await.expect("free");
+    bed.set_format(&table.key, 99).await;
+    let listing = other.store.survey("servicenow-prod").await.expect("one that cannot be read takes none away");
+    assert_eq!((listing.items, listing.unreadable.len()), (vec![sound.clone()], 1));
+    let unreadable = &listing.unreadable[0];
+    assert_eq!((&unreadable.key, &unreadable.identity), (&table.key, &Some(own)));
+    assert!(unreadable.detail.contains("99"), "{}", unreadable.detail);
+    match other.store.discard(&table.key, START + TERM - 1).await {
+        Err(WriteError::Refused(Refusal::Leased { .. })) => {}
+        left => panic!("its holder was not asked: {left:?}"),
+    }
+    let known = table.die(&held);
+    for _ in 0..2 {
+        other.store.discard(&other.key, known).await.expect("nobody holds it");
+        assert_eq!(other.store.read(&other.key).await.expect("a read"), None);
+    }
+    assert_eq!(other.store.list("servicenow-prod").await.expect("a list"), vec![sound]);
+}
+
 pub(super) async fn a_removed_cursor_is_gone_and_removing_nothing_is_no_error(bed: &dyn Bed) {
     let table = Table::created(bed).await;
     for _ in 0..2 {

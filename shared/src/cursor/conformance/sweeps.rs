@@ -57,6 +57,20 @@ pub(super) async fn a_release_gives_the_lease_back_and_says_how_the_table_stands
     assert_eq!(refusal(one.acquire("c", START + 3).await), Refusal::Paused(paused));
 }
 
+pub(super) async fn a_renamed_table_keeps_its_cursor(bed: &dyn Bed) {
+    let (one, two) = (Table::created(bed).await, Table::of(bed).await);
+    let item = one.acquire("a", START).await.expect("free");
+    let item = one.write(Change::Commit(hold_of(&item), progress(5))).await.expect("the holder commits");
+    let stranger = Hold { owner: "b".to_owned(), ..hold_of(&item) };
+    let lost = refusal(two.write(Change::Rename(stranger, "theirs".to_owned())).await);
+    assert_eq!(lost, Refusal::Lost { revision: item.revision });
+    let renamed = one.write(Change::Rename(hold_of(&item), "another".to_owned())).await.expect("the holder renames");
+    assert_eq!((renamed.identity.alias.as_str(), renamed.revision), ("another", item.revision + 1));
+    assert_eq!((&renamed.progress, &renamed.lease, renamed.identity.key()), (&item.progress, &item.lease, one.key.clone()));
+    assert_eq!(two.item().await, renamed);
+    one.release(&renamed, Standing::Active).await;
+}
+
 /// Sends `write` again; it must change nothing and be answered as done.
 async fn again(table: &Table, write: &Write, done: &super::Item) {
     let second = table.send(write).await.unwrap_or_else(|error| panic!("the second {write:?}: {error}"));

@@ -121,10 +121,7 @@ pub(super) fn decode_item(key: &Key, item: &Attributes) -> Result<Item, StoreErr
     if let Some(format) = integer(item, FORMAT) {
         whole.insert("format".to_owned(), format);
     }
-    let mut identity = part(IDENTITY).unwrap_or_default();
-    if let Some(identity) = identity.as_object_mut() {
-        identity.insert("connector".to_owned(), key.connector.clone().into());
-    }
+    let identity = identity_of(item);
     let stands = [PAUSED, PARKED, WAITING].into_iter().find(|name| item.contains_key(*name));
     let standing = match stands {
         None => json!("active"),
@@ -145,6 +142,21 @@ pub(super) fn decode_item(key: &Key, item: &Attributes) -> Result<Item, StoreErr
     ];
     whole.extend(rest.map(|(name, value)| (name.to_owned(), value)));
     decode(key, &Value::Object(whole).to_string())
+}
+
+/// The identity of an item, as JSON; null if it has none.
+pub(super) fn identity_of(item: &Attributes) -> Value {
+    let mut identity = string(item, IDENTITY).and_then(|text| serde_json::from_str::<Value>(&text).ok()).unwrap_or_default();
+    if let Some(identity) = identity.as_object_mut() {
+        identity.insert("connector".to_owned(), key_of(item).connector.into());
+    }
+    identity
+}
+
+/// When the lease on an item ends that cannot be read, in epoch milliseconds.
+pub(super) fn lease_end(item: &Attributes) -> Option<i64> {
+    item.get(OWNER)?;
+    integer(item, UNTIL)?.as_i64()
 }
 
 fn string(item: &Attributes, name: &str) -> Option<String> {

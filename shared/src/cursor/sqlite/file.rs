@@ -20,6 +20,10 @@ const APPLICATION: i64 = 0x7473_7770;
 /// The schema this program writes.
 const SCHEMA: i64 = 1;
 
+/// What helps when the file is damaged. Nothing can be written into it, so that an import needs another one.
+const DAMAGED: &str = "the file is damaged: move it away, with the files beside it that begin with its name, then put a backup in its place \
+                       or `tablesweep cursor import` a copy. Without either every table starts anew where its document says";
+
 /// How long a call waits for another process to finish its transaction. Transactions last milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -193,9 +197,7 @@ impl Place {
             Some(ErrorCode::NotADatabase) => {
                 StoreError::Denied { store, detail: said("the file is no SQLite database and was left as it is; name another path") }
             }
-            Some(ErrorCode::DatabaseCorrupt) => {
-                StoreError::Denied { store, detail: said("the file is damaged; put a backup in its place, or import exported cursors") }
-            }
+            Some(ErrorCode::DatabaseCorrupt) => StoreError::Denied { store, detail: said(DAMAGED) },
             // Nothing is known about a write that met an error of the disk.
             _ => StoreError::Unreachable { store, detail: said("check the disk and the file") },
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tablesweep::cursor::{Blob, Change, CursorStore, Expect, Item, Key, LeaseTerm, Position, StoreError, Write, WriteError};
+use tablesweep::cursor::{Blob, Change, CursorStore, Expect, Item, Key, LeaseTerm, Listing, Position, StoreError, Write, WriteError};
 
 use super::Death;
 use super::sink::Collector;
@@ -185,8 +185,8 @@ impl CursorStore for FaultyStore {
         self.call(Call::Read, self.inner.read(key)).await
     }
 
-    async fn list(&self, connector: &str) -> Result<Vec<Item>, StoreError> {
-        self.call(Call::Read, self.inner.list(connector)).await
+    async fn survey(&self, connector: &str) -> Result<Listing, StoreError> {
+        self.call(Call::Read, self.inner.survey(connector)).await
     }
 
     async fn connectors(&self) -> Result<Vec<String>, StoreError> {
@@ -195,6 +195,10 @@ impl CursorStore for FaultyStore {
 
     async fn remove(&self, key: &Key, now_ms: i64) -> Result<(), WriteError> {
         self.call(Call::Item, self.inner.remove(key, now_ms)).await
+    }
+
+    async fn discard(&self, key: &Key, now_ms: i64) -> Result<(), WriteError> {
+        self.call(Call::Item, self.inner.discard(key, now_ms)).await
     }
 
     async fn get_blob(&self, partition: &str, place: &str) -> Result<Option<Blob>, StoreError> {
