@@ -49,6 +49,9 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
     refuse_too_short(&jobs, arguments.max_seconds)?;
 
     let engine = Engine::new(host.clone(), store, ByteBudget::of_memory(MEMORY));
+    for refused in &refused {
+        engine.hindered(&refused.connector, &refused.failure).await;
+    }
     let run = Run {
         mode: arguments.mode,
         scheduled: false,

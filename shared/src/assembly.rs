@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 
 use crate::config::{Connector, Documents, ResolveError, Resolver, SourceKind};
 use crate::conversion::{Converters, Registries};
+use crate::cursor::Key;
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
 use crate::record::Shape;
@@ -157,8 +158,10 @@ impl Assembly {
     async fn jobs_of(&self, connector: &Connector, selection: &Selection, sinks: &dyn Sinks) -> Result<Vec<Job>, Failure> {
         let (resolved, tables) = self.connected(connector).await?;
         let sink = sinks.of(&resolved)?;
+        let cursors: Arc<[Key]> = tables.iter().map(|(table, _)| table.identity().key()).collect();
         let wanted = tables.into_iter().filter(|(table, _)| selection.includes(&connector.name, &table.identity().alias));
-        Ok(wanted.map(|(table, shape)| Job { table, shape, sink: Arc::clone(&sink) }).collect())
+        let job = |(table, shape)| Job { table, shape, sink: Arc::clone(&sink), cursors: Arc::clone(&cursors) };
+        Ok(wanted.map(job).collect())
     }
 
     /// The tables of a connector; connected once per process.

@@ -140,7 +140,7 @@ fn joined(before: Option<TableReport>, after: TableReport) -> TableReport {
         bytes_in: before.bytes_in + after.bytes_in,
         duration_ms: before.duration_ms + after.duration_ms,
         // A lap that was kept out by a lease knows none of these.
-        phase: if after.outcome == Outcome::Skipped { before.phase } else { after.phase },
+        phase: after.phase.or(before.phase),
         cursor: after.cursor.clone().or(before.cursor),
         lag_seconds: after.lag_seconds.or(before.lag_seconds),
         ..after

@@ -24,8 +24,9 @@ fn cells(swept: &TableReport) -> Vec<String> {
         Outcome::Failed => "failed",
     };
     let phase = match swept.phase {
-        Phase::Backfill => "backfill",
-        Phase::Stream => "stream",
+        None => "-",
+        Some(Phase::Backfill) => "backfill",
+        Some(Phase::Stream) => "stream",
     };
     vec![
         format!("{}/{}", swept.connector, swept.table),

@@ -87,6 +87,9 @@ impl Sweep {
             lease: LeasePlan::Until(deadline.at_ms.saturating_add(LEASE_SKEW_MS)),
             stop,
         };
+        for refused in &refused {
+            engine.hindered(&refused.connector, &refused.failure).await;
+        }
         let mut tables = engine.run(jobs, &run).await;
         tables.extend(refused.iter().flat_map(Refused::reports));
         let report = SweepReport::together(task.mode, tables);
@@ -158,7 +161,7 @@ fn log(report: &SweepReport, task: &SweepTask) {
         let TableReport { connector, table: alias, outcome, phase, rows, requests, bytes_in, lag_seconds, duration_ms, .. } = table;
         let code = table.reason.as_ref().map(|reason| reason.code.as_str());
         tracing::info!(
-            connector, table = alias, tick = task.tick, mode = ?task.mode, ?outcome, code, ?phase, rows,
+            connector, table = alias, tick = task.tick, mode = ?task.mode, ?outcome, code, phase = phase.map(tracing::field::debug), rows,
             suppressed = table.duplicates_suppressed, hidden = table.rows_hidden, late = table.rows_late, skipped = table.rows_skipped,
             replaced = table.values_replaced, requests, bytes_in, lag_seconds, duration_ms, "swept"
         );

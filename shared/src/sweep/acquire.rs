@@ -3,7 +3,9 @@
 use super::engine::{Engine, Job, Run};
 use super::lease::Held;
 use super::report::{Outcome, PAUSED_BY_HAND, Reason, TableReport};
-use crate::cursor::{Acquire, Change, CursorStore, Item, Key, Moved, Refusal, Standing, StoreError, Write, WriteError};
+use crate::cursor::{
+    Acquire, Change, CursorStore, Item, Key, Listing, Moved, Refusal, Standing, StoreError, Unreadable, Write, WriteError,
+};
 use crate::failure::{Failure, Retry};
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ const WRITE_TRIES: u32 = 3;
 /// The acquire found the table dead too often, and parked it.
 pub(super) fn not_taken(item: &Item, report: &mut TableReport) {
     report.outcome = Outcome::Parked;
-    report.phase = item.progress.phase;
+    report.phase = Some(item.progress.phase);
     report.cursor.clone_from(&item.progress.cursor);
     if let Standing::Parked(parked) = &item.standing {
         report.reason = Some(Reason { code: parked.code.clone(), message: parked.message.clone() });
@@ -89,23 +91,42 @@ pub(super) async fn acquire(engine: &Engine, job: &Job, run: &Run, key: &Key, ow
         }
         other => other?,
     };
-    if let Some(moved) = job.table.identity().moved(&item.identity) {
+    let identity = job.table.identity();
+    let held = Held::from_item(&item, owner);
+    if let Some(moved) = identity.moved(&item.identity) {
         // The id field is not in the key. Give the lease back as it was found.
-        if let Some(held) = Held::from_item(&item, owner) {
+        if let Some(held) = held {
             write(engine, key, Change::Release(held.hold(), item.progress.clone(), item.standing.clone())).await?;
         }
         return Err(NotBegun::Failed(moved_failure(job, &moved)));
     }
-    Ok((item, remark))
+    match held {
+        Some(held) if item.identity.alias != identity.alias => {
+            let (connector, table, former) = (&identity.connector, &identity.alias, &item.identity.alias);
+            tracing::info!(connector, table, former, "the table has another alias now; its cursor goes on");
+            Ok((write(engine, key, Change::Rename(held.hold(), identity.alias.clone())).await?, remark))
+        }
+        _ => Ok((item, remark)),
+    }
 }
 
 /// Refuses a table whose alias meant another place before; tells of one whose query was another.
+///
+/// A cursor that lies in the place of any table of the documents is that table's, and says nothing about this one: its alias
+/// is the one under which it was swept last, and was given to this table since.
 async fn refuse_moved(store: &dyn CursorStore, job: &Job) -> Result<Option<Reason>, NotBegun> {
     let identity = job.table.identity();
-    let stored = store.list(&identity.connector).await.map_err(|error| NotBegun::Failed(error.into()))?;
-    match stored.iter().find_map(|item| identity.moved(&item.identity)) {
+    let Listing { items, unreadable } = store.survey(&identity.connector).await.map_err(|error| NotBegun::Failed(error.into()))?;
+    let is_former = |key: &Key, alias: Option<&str>| !job.cursors.contains(key) && alias.is_none_or(|alias| alias == identity.alias);
+    // Of what cannot be read it is not known whose it is, unless it says so.
+    let name = |unreadable: &Unreadable| unreadable.identity.as_ref().map(|identity| identity.alias.clone());
+    if let Some(unreadable) = unreadable.iter().find(|unreadable| is_former(&unreadable.key, name(unreadable).as_deref())) {
+        return Err(NotBegun::Failed(unreadable.error().into()));
+    }
+    let former: Vec<&Item> = items.iter().filter(|item| is_former(&item.identity.key(), Some(&item.identity.alias))).collect();
+    match former.iter().find_map(|item| identity.moved(&item.identity)) {
         Some(moved) => Err(NotBegun::Failed(moved_failure(job, &moved))),
-        None => Ok(stored.iter().find(|item| item.identity.alias == identity.alias).map(|former| changed_query(job, former))),
+        None => Ok(former.first().map(|former| changed_query(job, former))),
     }
 }
 

@@ -13,7 +13,7 @@ use super::lease::{LAST_COMMIT, LeasePlan};
 use super::report::{Mode, Outcome, Reason, TableReport};
 use super::table;
 use super::window_store::WindowCache;
-use crate::cursor::CursorStore;
+use crate::cursor::{CursorStore, Key};
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
 use crate::record::Shape;
@@ -45,6 +45,9 @@ pub struct Job {
     pub shape: Arc<Shape>,
     /// Where its records go.
     pub sink: Arc<dyn Sink>,
+    /// The cursors of all tables of its connector, whether they are swept now or not. A stored cursor belongs to the table
+    /// whose place it lies in, whatever alias it was made under.
+    pub cursors: Arc<[Key]>,
 }
 
 impl Job {

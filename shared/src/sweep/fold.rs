@@ -126,18 +126,24 @@ impl Fold {
     }
 
     fn count(&mut self, step: &Step, delivered: Delivered) {
-        let skipped = step.skipped + delivered.skipped;
+        let skipped = step.skipped.saturating_add(delivered.skipped);
         let counters = &mut self.progress.counters;
-        counters.rows += delivered.rows;
-        counters.suppressed += step.suppressed;
-        counters.hidden += step.hidden;
-        counters.late += step.late;
-        counters.skipped += skipped;
-        self.counted.rows += delivered.rows;
-        self.counted.suppressed += step.suppressed;
-        self.counted.hidden += step.hidden;
-        self.counted.late += step.late;
-        self.counted.skipped += skipped;
+        // What is stored may have been set by hand, to anything.
+        let counted = &mut self.counted;
+        for (count, more) in [
+            (&mut counters.rows, delivered.rows),
+            (&mut counters.suppressed, step.suppressed),
+            (&mut counters.hidden, step.hidden),
+            (&mut counters.late, step.late),
+            (&mut counters.skipped, skipped),
+            (&mut counted.rows, delivered.rows),
+            (&mut counted.suppressed, step.suppressed),
+            (&mut counted.hidden, step.hidden),
+            (&mut counted.late, step.late),
+            (&mut counted.skipped, skipped),
+        ] {
+            *count = count.saturating_add(more);
+        }
     }
 
     /// The page size that works, as the source said it last; it is kept even if no page came of it.
@@ -297,6 +303,18 @@ mod tests {
     fn a_cursor_that_moved_over_hidden_rows_takes_its_window_along() {
         let (fold, item) = fold(slot(1), &[step(1, 0, true)]);
         assert_eq!(number(&fold.saying(&item, 0, true)), Some(0), "else the next sweep would believe that a process had died");
+    }
+
+    #[test]
+    fn a_count_that_was_set_to_its_most_stays_there() {
+        let mut item = item(StoredWindow::None);
+        item.progress.counters.rows = u64::MAX;
+        item.progress.counters.hidden = u64::MAX - 1;
+        let mut fold = Fold::new(item.progress.clone(), None, false);
+        fold.acknowledged(1, Delivered { rows: 3, ..Delivered::default() });
+        fold.take_in(&[Step { hidden: 7, ..step(1, 3, false) }], 0);
+        let counters = fold.saying(&item, 0, true).progress.counters;
+        assert_eq!((counters.rows, counters.hidden, fold.counted().rows), (u64::MAX, u64::MAX, 3));
     }
 
     #[test]

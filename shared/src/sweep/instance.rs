@@ -178,6 +178,32 @@ async fn put(store: &dyn CursorStore, instance: &str, refused: &Refused, expect:
     store.put_blob(&partition(instance), LOGIN, &bytes, expect, None).await
 }
 
+/// The refused logins that are kept for an instance, of whatever account, for whoever wants to know why nothing is swept.
+///
+/// # Errors
+/// The store does not answer.
+pub async fn refused_logins(store: &dyn CursorStore, instance: &str) -> Result<Vec<Parked>, StoreError> {
+    let blobs = store.list_blobs(&partition(instance)).await?;
+    let logins = blobs.iter().filter(|(place, _)| is_login(place));
+    Ok(logins.filter_map(|(_, blob)| Some(serde_json::from_slice::<Refused>(&blob.bytes).ok()?.parked)).collect())
+}
+
+/// Forgets them: the next sweep of any table of the instance signs in again.
+///
+/// # Errors
+/// The store does not answer.
+pub async fn forget_logins(store: &dyn CursorStore, instance: &str) -> Result<(), StoreError> {
+    let partition = partition(instance);
+    for (place, _) in store.list_blobs(&partition).await?.iter().filter(|(place, _)| is_login(place)) {
+        store.remove_blob(&partition, place).await?;
+    }
+    Ok(())
+}
+
+fn is_login(place: &str) -> bool {
+    place.strip_prefix(LOGIN).is_some_and(|account| account.is_empty() || account.starts_with('#'))
+}
+
 fn partition(instance: &str) -> String {
     format!("@{instance}")
 }

@@ -70,8 +70,8 @@ pub struct TableReport {
     pub outcome: Outcome,
     /// Why, unless all is well.
     pub reason: Option<Reason>,
-    /// Backfill or stream, as committed.
-    pub phase: Phase,
+    /// Backfill or stream, as committed; `None` where the cursor was not read, as of a table that is paused or leased.
+    pub phase: Option<Phase>,
     /// Rows acknowledged in this invocation.
     pub rows: u64,
     /// Rows read again and not sent again.
@@ -89,7 +89,7 @@ pub struct TableReport {
     pub requests: u64,
     /// Bytes of the source's answers as they came over the wire.
     pub bytes_in: u64,
-    /// The committed cursor.
+    /// The committed cursor; `None` where it was not read, or there is none yet.
     pub cursor: Option<Position>,
     /// Seconds behind the source, by what is committed; `None` where that is not known.
     pub lag_seconds: Option<i64>,
@@ -109,7 +109,7 @@ impl TableReport {
             table: table.to_owned(),
             outcome: Outcome::Failed,
             reason: None,
-            phase: Phase::Backfill,
+            phase: None,
             rows: 0,
             duplicates_suppressed: 0,
             rows_skipped: 0,

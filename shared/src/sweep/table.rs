@@ -22,7 +22,7 @@ use super::say::{Said, say};
 use super::schemas::Schemas;
 use super::siblings::Beside;
 use super::window_store::{self, SMALL_ITEM};
-use crate::cursor::{Change, Item, Key, Parked, Standing, StoredWindow, Waiting, WriteError};
+use crate::cursor::{Change, Failed, Item, Key, Parked, Standing, StoredWindow, Waiting, WriteError};
 use crate::failure::{Failure, Retry, Scope};
 use crate::host::{Host, failpoint};
 use crate::record::Made;
@@ -109,6 +109,8 @@ struct Sweep<'a> {
     /// The page size that works, as the source last said.
     learned: Option<Option<u32>>,
     failure: Option<Failure>,
+    /// Sweeps before this one that failed in a row.
+    failed_before: Option<Failed>,
     /// What is to be reported though nothing failed.
     remark: Option<Reason>,
     accepted: bool,
@@ -125,6 +127,7 @@ impl<'a> Sweep<'a> {
             key,
             held,
             fold: Fold::new(item.progress.clone(), None, false),
+            failed_before: item.progress.failed(),
             item,
             report,
             allowance,
@@ -417,7 +420,7 @@ impl<'a> Sweep<'a> {
         self.report.rows_hidden = counted.hidden;
         self.report.rows_late = counted.late;
         self.report.rows_skipped = counted.skipped;
-        self.report.phase = self.item.progress.phase;
+        self.report.phase = Some(self.item.progress.phase);
         self.report.cursor.clone_from(&self.item.progress.cursor);
         self.report.reason = self.failure.as_ref().map(Reason::from).or_else(|| self.remark.take());
         self.report.outcome = match &self.failure {
@@ -438,7 +441,8 @@ impl<'a> Sweep<'a> {
     }
 
     async fn release(&mut self) {
-        let saying = self.fold.saying(&self.item, SMALL_ITEM, true);
+        let mut saying = self.fold.saying(&self.item, SMALL_ITEM, true);
+        saying.progress = saying.progress.with_failed(self.failed().as_ref());
         let standing = self.standing();
         self.tell_waiting();
         let before = self.item.progress.window.clone();
@@ -462,6 +466,15 @@ impl<'a> Sweep<'a> {
             && let Err(error) = window_store::remove_first_format(&*self.engine.store, &self.key, *parts).await
         {
             tracing::warn!(table = self.report.table, %error, "an old dedup window could not be removed; it does no harm");
+        }
+    }
+
+    /// The failures in a row after this sweep. A login that was refused is kept for the whole instance.
+    fn failed(&self) -> Option<Failed> {
+        match &self.failure {
+            Some(failure) if matches!(failure.retry, Retry::Never | Retry::Wait) => None,
+            Some(failure) => Some(Failed::after(self.failed_before.as_ref(), &failure.code, self.engine.host.now_ms())),
+            None => None,
         }
     }
 
