@@ -204,6 +204,11 @@ pub enum CursorCommand {
     /// Sweep a paused or parked table again.
     #[command(after_help = "Example:\n  tablesweep cursor resume --table incident")]
     Resume(ChangeArgs),
+    /// Remove a cursor that no table goes on from, such as `status` lists.
+    #[command(
+        after_help = "Example:\n  tablesweep cursor remove --connector servicenow --place servicenow/acme.service-now.com/incident/d3b2071c6bbd57ae/sys_updated_on"
+    )]
+    Remove(RemoveArgs),
     /// Print cursors as lines of JSON that `import` takes.
     #[command(after_help = "Example:\n  tablesweep cursor export > cursors.ndjson")]
     Export(LookArgs),
@@ -250,6 +255,22 @@ pub struct RewindArgs {
     pub forward: bool,
 }
 
+/// `cursor remove`.
+#[derive(Debug, Clone, Args)]
+pub struct RemoveArgs {
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// The connector under which it lies, whether a document has it or not.
+    #[arg(long, value_name = "NAME")]
+    pub connector: String,
+    /// Where it lies, as `status` writes it.
+    #[arg(long, value_name = "PLACE")]
+    pub place: String,
+    /// Do it without asking; needed where there is no terminal to ask on.
+    #[arg(long)]
+    pub yes: bool,
+}
+
 /// `cursor pause`.
 #[derive(Debug, Clone, Args)]
 pub struct PauseArgs {
@@ -268,6 +289,9 @@ pub struct ImportArgs {
     /// The file of lines; - is standard input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Allow positions after the cursors that are there; the rows between are never delivered.
+    #[arg(long)]
+    pub forward: bool,
     /// Do it without asking; needed where there is no terminal to ask on.
     #[arg(long)]
     pub yes: bool,

@@ -44,6 +44,7 @@ enum CursorFound {
     Current,
     ChangedQuery,
     Moved,
+    Unreadable,
 }
 
 /// Runs the command.
@@ -106,9 +107,10 @@ fn tables(documents: &Documents, stored: Option<&StatusReport>) -> Vec<CheckedTa
                 let row = report.tables.iter().find(|row| row.connector == connector.name && row.table == *alias)?;
                 Some(match (row.state, row.changed_query) {
                     (Activity::Moved, _) => CursorFound::Moved,
-                    (Activity::NeverSwept, true) => CursorFound::ChangedQuery,
-                    (Activity::NeverSwept, false) => CursorFound::None,
-                    _ => CursorFound::Current,
+                    (Activity::Unreadable, _) => CursorFound::Unreadable,
+                    _ if row.phase.is_some() => CursorFound::Current,
+                    (_, true) => CursorFound::ChangedQuery,
+                    (_, false) => CursorFound::None,
                 })
             });
             tables.push(CheckedTable {

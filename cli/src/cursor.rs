@@ -3,10 +3,12 @@
 mod change;
 mod left_out;
 mod look;
+mod remove;
 mod transfer;
+mod who;
 
 use tablesweep::assembly;
-use tablesweep::operate::{Order, Rewinding, read_position};
+use tablesweep::operate::{CommandError, Order, Rewinding, read_position};
 
 use crate::args::{ChangeArgs, CursorCommand};
 use crate::documents;
@@ -36,22 +38,18 @@ pub async fn run(command: CursorCommand) -> Result<Exit, Stop> {
         }
         CursorCommand::Resume(arguments) => change::run(arguments, |_| Ok(Order::Resume)).await,
         CursorCommand::AcceptSchema(arguments) => accept_schema(arguments).await,
+        CursorCommand::Remove(arguments) => remove::run(arguments).await,
     }
 }
 
-/// Only a source that compares schemas keeps a baseline; a table of any other makes the command a wrong one.
+/// Only a source that compares schemas keeps a baseline; a table of any other makes the command a wrong one, whatever the store
+/// holds.
 async fn accept_schema(arguments: ChangeArgs) -> Result<Exit, Stop> {
     let documents = documents::load(&arguments.read.config.config)?;
-    let without: Vec<String> = change::named(&documents, &arguments)?
-        .iter()
-        .filter(|place| !assembly::source(&place.source).is_some_and(|kind| kind.cursors.has_baseline))
-        .map(|place| format!("{}/{} ({})", place.connector, place.alias, place.source))
-        .collect();
-    if !without.is_empty() {
-        return Err(Stop::wrong(format!(
-            "Cursor.NoBaseline: {} keeps no schema baseline, so there is none to accept: its source takes columns as they come",
-            without.join(", ")
-        )));
+    let places = change::named(&documents, &arguments)?;
+    let keeps = |source: &str| assembly::source(source).is_some_and(|kind| kind.cursors.has_baseline);
+    if let Some(place) = places.iter().find(|place| !keeps(&place.source)) {
+        return Err(CommandError::no_baseline(place).into());
     }
     change::run(arguments, |_| Ok(Order::AcceptSchema)).await
 }

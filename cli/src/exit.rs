@@ -63,7 +63,8 @@ impl From<CommandError> for Stop {
     fn from(error: CommandError) -> Self {
         let message = format!("{}: {error}", error.code());
         match error {
-            CommandError::Forward { .. } => Self::Wrong(message),
+            // The command is the wrong one for this table, or for what it holds.
+            CommandError::Forward { .. } | CommandError::NoBaseline { .. } | CommandError::InUse { .. } => Self::Wrong(message),
             _ => Self::Failed(message),
         }
     }

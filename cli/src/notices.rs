@@ -20,11 +20,11 @@ pub async fn look(cursors: &CursorsArg, places: &[Place]) -> Result<Option<Statu
     }
 }
 
-/// Says on standard error what a sweep would meet: a moved cursor, or a query that begins anew.
+/// Says on standard error what a sweep would meet: a moved cursor, one that cannot be read, or a query that begins anew.
 pub fn tell(report: &StatusReport) {
     for table in &report.tables {
         let name = format!("{}/{}", table.connector, table.table);
-        if table.state == Activity::Moved
+        if matches!(table.state, Activity::Moved | Activity::Unreadable)
             && let Some(reason) = &table.reason
         {
             note(&format!("note: {name}: {}: {}", reason.code, reason.message));

@@ -25,7 +25,7 @@ pub async fn run(arguments: ReadArgs) -> Result<Exit, Stop> {
 }
 
 fn text(report: &StatusReport, is_missing: bool) -> String {
-    let mut table = Table::new(&["connector/table", "state", "phase", "cursor", "lag", "rows", "last"], 4);
+    let mut table = Table::new(&["connector/table", "state", "phase", "cursor", "lag", "started", "rows", "last"], 4);
     for row in &report.tables {
         table.row(cells(row), notes(row));
     }
@@ -38,6 +38,7 @@ fn text(report: &StatusReport, is_missing: bool) -> String {
         for orphan in &report.orphans {
             crate::text::wrapped(&mut text, &abandoned(orphan));
         }
+        text.push_str("`tablesweep cursor remove --connector NAME --place PLACE` removes one\n");
     }
     text
 }
@@ -46,9 +47,11 @@ fn cells(row: &TableStatus) -> Vec<String> {
     let state = match row.state {
         Activity::NeverSwept => "never swept",
         Activity::Active => "active",
+        Activity::Failing => "failing",
         Activity::Paused => "paused",
         Activity::Parked => "parked",
         Activity::Moved => "moved",
+        Activity::Unreadable => "unreadable",
     };
     let phase = match row.phase {
         None => "-",
@@ -62,7 +65,8 @@ fn cells(row: &TableStatus) -> Vec<String> {
         .map_or_else(|| "-".to_owned(), |cursor| cursor.get("timestamp").map_or_else(|| shown(Some(cursor)), str::to_owned));
     let cursor = if is_wide(&cursor) { "see below".to_owned() } else { cursor };
     let name = format!("{}/{}", row.connector, row.table);
-    vec![name, state.to_owned(), phase.to_owned(), cursor, lag(row.lag_seconds), row.rows.to_string(), row.last_rows.to_string()]
+    let (behind, started) = (lag(row.lag_seconds), lag(row.started_seconds));
+    vec![name, state.to_owned(), phase.to_owned(), cursor, behind, started, row.rows.to_string(), row.last_rows.to_string()]
 }
 
 /// A sequence may have 38 digits, which no column of a hundred has room for.
@@ -81,6 +85,9 @@ fn notes(row: &TableStatus) -> Vec<String> {
     if let Some(reason) = &row.reason {
         let since = row.since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
         notes.push(format!("{}{since}: {}", reason.code, reason.message));
+    }
+    if let Some(at) = &row.failed_at {
+        notes.push(format!("last failed {at}"));
     }
     if let Some(code) = &row.remark {
         notes.push(format!("{code}: see this heading of docs/operations.md"));
@@ -111,6 +118,7 @@ fn abandoned(orphan: &Orphan) -> String {
         Why::NoDocument => "no document has this connector and alias",
         Why::ChangedQuery => "the query changed",
         Why::Moved => "the alias means another place now",
+        Why::Unreadable => "it cannot be read",
     };
     format!("{}/{} at {}: {why} ({}, {} rows)", orphan.connector, orphan.table, shown(orphan.cursor.as_ref()), orphan.place, orphan.rows)
 }

@@ -4,6 +4,9 @@
 //! decided on what the store says now, is refused while a sweep holds the lease, and leaves an [`Audit`] entry: who,
 //! what, before, after, when.
 //!
+//! A table is known by its place and called by its alias: what a stored cursor is to the documents is decided by where it lies,
+//! and by the alias in it only if no table goes on from it ([`whose`]).
+//!
 //! A document says where its cursor should lie ([`Place`]) and a store says where cursors do lie. Comparing the two needs
 //! no secret and no source, which is why `check` and `status` can do it from a laptop.
 
@@ -15,8 +18,8 @@ mod status;
 mod transfer;
 
 pub use audit::{Audit, audits};
-pub use command::{CommandError, Operator, Order, Outcome, Rewinding};
-pub use place::{Finding, Place, found};
+pub use command::{CommandError, Operator, Order, Outcome, Removal, Rewinding};
+pub use place::{Finding, Found, Place, whose};
 pub use position::{is_forward, read_position, shown};
 pub use status::{Activity, Orphan, StatusReport, TableStatus, Why, status};
 pub use transfer::{export_line, read_line};

@@ -4,9 +4,10 @@ use std::io::BufRead as _;
 
 use tablesweep::config::Documents;
 use tablesweep::cursor::CursorStore;
-use tablesweep::host::{Host, env};
+use tablesweep::host::Host;
 use tablesweep::operate::{Operator, Order, Outcome, Place, shown};
 
+use super::who;
 use crate::args::{ChangeArgs, Output, SelectionArgs};
 use crate::documents;
 use crate::exit::{Exit, Stop};
@@ -20,7 +21,7 @@ pub async fn run(arguments: ChangeArgs, order: impl Fn(&Place) -> Result<Order, 
     let orders = places.into_iter().map(|place| Ok((order(&place)?, place))).collect::<Result<Vec<_>, Stop>>()?;
     let orders = orders.into_iter().map(|(order, place)| (place, order)).collect();
     let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
-    carry_out(&spec, orders, arguments.yes, arguments.read.output.output).await
+    carry_out(&spec, &documents::places(&documents), orders, arguments.yes, arguments.read.output.output).await
 }
 
 /// The tables that were named; an alias that two connectors have is not enough of a name.
@@ -42,18 +43,28 @@ pub fn named(documents: &Documents, arguments: &ChangeArgs) -> Result<Vec<Place>
     Ok(places)
 }
 
-/// Tells what will happen, asks, and does it. Nothing is done unless everything can be.
-pub async fn carry_out(spec: &StoreSpec, orders: Vec<(Place, Order)>, yes: bool, output: Output) -> Result<Exit, Stop> {
+/// Refuses a command that nobody could confirm, or on a store that nobody keeps.
+pub fn refuse_unheard(spec: &StoreSpec, yes: bool) -> Result<(), Stop> {
     if !yes && !can_ask() {
         return Err(Stop::wrong("there is no terminal to ask on: `--yes` says that the command is meant"));
     }
     if *spec == StoreSpec::Memory {
         return Err(Stop::wrong("--cursors memory is empty and gone with this command: name the store whose cursors are meant"));
     }
+    Ok(())
+}
+
+/// Asks, unless it was said already.
+pub fn confirm(yes: bool) -> Result<(), Stop> {
+    if yes || is_confirmed()? { Ok(()) } else { Err(Stop::failed("nothing was changed")) }
+}
+
+/// Tells what will happen, asks, and does it. Nothing is done unless everything can be. `places`: all tables of the documents.
+pub async fn carry_out(spec: &StoreSpec, places: &[Place], orders: Vec<(Place, Order)>, yes: bool, output: Output) -> Result<Exit, Stop> {
+    refuse_unheard(spec, yes)?;
     let store = open(spec, &orders).await?;
     let host = Host::system();
-    let who = env("USER").or_else(|| env("USERNAME")).unwrap_or_else(|| "unknown".to_owned());
-    let operator = Operator { store: &*store, host: &host, who };
+    let operator = Operator { store: &*store, host: &host, places, who: who::commands() };
     let mut prepared = Vec::new();
     for (place, order) in orders {
         prepared.push(operator.prepare(&place, order).await?);
@@ -61,8 +72,8 @@ pub async fn carry_out(spec: &StoreSpec, orders: Vec<(Place, Order)>, yes: bool,
     for command in &prepared {
         note(&command.announcement);
     }
-    if prepared.iter().any(|command| command.changes) && !yes && !is_confirmed()? {
-        return Err(Stop::failed("nothing was changed"));
+    if prepared.iter().any(|command| command.changes) {
+        confirm(yes)?;
     }
     let mut outcomes = Vec::new();
     for command in prepared {
@@ -74,13 +85,18 @@ pub async fn carry_out(spec: &StoreSpec, orders: Vec<(Place, Order)>, yes: bool,
 
 /// A store that does not exist is made only for what can be the first entry of one.
 async fn open(spec: &StoreSpec, orders: &[(Place, Order)]) -> Result<std::sync::Arc<dyn CursorStore>, Stop> {
-    if orders.iter().any(|(_, order)| matches!(order, Order::Pause { .. } | Order::Import(_))) {
+    if orders.iter().any(|(_, order)| matches!(order, Order::Pause { .. } | Order::Import { .. })) {
         return spec.open().await;
     }
     match spec.look().await? {
         Some(store) => Ok(store),
-        None => Err(Stop::failed(format!("Cursor.Missing: {} does not exist: nothing was ever swept with it", spec.name()))),
+        None => Err(no_store(spec)),
     }
+}
+
+/// The end of a command on a store that is not there.
+pub fn no_store(spec: &StoreSpec) -> Stop {
+    Stop::failed(format!("Cursor.Missing: {} does not exist: nothing was ever swept with it", spec.name()))
 }
 
 fn is_confirmed() -> Result<bool, Stop> {
@@ -91,7 +107,8 @@ fn is_confirmed() -> Result<bool, Stop> {
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-fn tell(outcomes: &[Outcome], output: Output) -> Result<(), Stop> {
+/// Says what was done.
+pub fn tell(outcomes: &[Outcome], output: Output) -> Result<(), Stop> {
     if output == Output::Json {
         return output::json(&outcomes);
     }

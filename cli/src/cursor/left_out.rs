@@ -9,7 +9,7 @@ use tablesweep::assembly::{self, Assembly};
 use tablesweep::config::Documents;
 use tablesweep::cursor::Position;
 use tablesweep::host::Host;
-use tablesweep::operate::{Finding, Place, found};
+use tablesweep::operate::{Found, Place};
 use tablesweep::secrets;
 use tablesweep::sweep::{Allowance, ByteBudget};
 
@@ -22,7 +22,7 @@ use crate::output::note;
 /// Says it for each table that was named and has a cursor.
 pub async fn tell(arguments: &ChangeArgs) -> Result<(), Stop> {
     let documents = documents::load(&arguments.read.config.config)?;
-    let places = change::named(&documents, arguments)?;
+    let (all, places) = (documents::places(&documents), change::named(&documents, arguments)?);
     let asked: Vec<Place> =
         places.into_iter().filter(|place| assembly::source(&place.source).is_some_and(|kind| kind.cursors.has_baseline)).collect();
     let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
@@ -30,9 +30,9 @@ pub async fn tell(arguments: &ChangeArgs) -> Result<(), Stop> {
     let host = Host::system();
     let assembly = assembled(documents, &host);
     for place in asked {
-        let items = store.list(&place.connector).await?;
-        let current = found(&place, &items).into_iter().find(|(_, finding)| *finding == Finding::Current);
-        if let Some(cursor) = current.and_then(|(item, _)| item.progress.cursor.clone()) {
+        let listing = store.survey(&place.connector).await?;
+        let current = Found::of(&place, &all, &listing).current();
+        if let Some(cursor) = current.and_then(|item| item.progress.cursor.clone()) {
             tell_one(&assembly, &place, &cursor, &host).await;
         }
     }

@@ -1,13 +1,13 @@
 //! `tablesweep cursor show`: cursors as they are stored.
 
 use serde::Serialize;
-use tablesweep::cursor::{Item, Slot, StoredWindow};
-use tablesweep::operate::{Audit, Place, audits, rfc3339, shown};
+use tablesweep::cursor::{Item, Listing, Slot, StoredWindow};
+use tablesweep::operate::{Audit, Place, audits, rfc3339, shown, whose};
 
 use crate::args::{LookArgs, Output};
 use crate::documents;
 use crate::exit::{Exit, Stop};
-use crate::output;
+use crate::output::{self, note};
 use crate::text::wrapped;
 
 /// The answer as JSON.
@@ -27,19 +27,32 @@ struct ShownCursor {
     item: Item,
 }
 
+/// What was looked for, and where.
+#[derive(Debug)]
+pub struct Looked {
+    /// The cursors, each with the alias that its table has now.
+    pub found: Vec<(Item, String)>,
+    /// Whether there is no store.
+    pub is_missing: bool,
+    /// The store, as it was named.
+    pub name: String,
+}
+
 /// Runs the command.
 pub async fn show(arguments: LookArgs) -> Result<Exit, Stop> {
     let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
-    let found = items(&arguments).await?;
-    let mut answer = Shown { store: spec.name(), cursors: Vec::new() };
+    let Looked { found, is_missing, name } = items(&arguments).await?;
+    let mut answer = Shown { store: name, cursors: Vec::new() };
     if let Some(store) = spec.look().await? {
-        for item in found {
-            let identity = item.identity.clone();
-            let mut audit = audits(&*store, &identity.connector).await?;
-            audit.retain(|entry| entry.table == identity.alias);
-            let place = identity.key().place;
-            answer.cursors.push(ShownCursor { connector: identity.connector, table: identity.alias, place, audit, item });
+        for (item, table) in found {
+            let (connector, place) = (item.identity.connector.clone(), item.identity.key().place);
+            let mut audit = audits(&*store, &connector).await?;
+            audit.retain(|entry| entry.is_of(&place, &table));
+            answer.cursors.push(ShownCursor { connector, table, place, audit, item });
         }
+    }
+    if is_missing {
+        note(&format!("{} does not exist: nothing was ever swept with it", answer.store));
     }
     match arguments.read.output.output {
         Output::Json => output::json(&answer)?,
@@ -48,25 +61,31 @@ pub async fn show(arguments: LookArgs) -> Result<Exit, Stop> {
     Ok(Exit::Good)
 }
 
-/// The stored cursors of the tables that are meant, those of former queries and places included.
-pub async fn items(arguments: &LookArgs) -> Result<Vec<Item>, Stop> {
+/// The stored cursors of the tables that are meant, those of former queries and places included. What cannot be read is told on
+/// standard error.
+pub async fn items(arguments: &LookArgs) -> Result<Looked, Stop> {
     let documents = documents::load(&arguments.read.config.config)?;
     let selection = documents::selected(&documents, &arguments.selection)?;
     let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
-    let Some(store) = spec.look().await? else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
+    let mut looked = Looked { found: Vec::new(), is_missing: false, name: spec.name() };
+    let Some(store) = spec.look().await? else { return Ok(Looked { is_missing: true, ..looked }) };
     let places: Vec<Place> = documents::places(&documents);
     for connector in &documents.connectors {
-        let aliases: Vec<&str> =
-            places.iter().filter(|place| place.connector == connector.name).map(|place| place.alias.as_str()).collect();
-        // An alias that left the documents cannot be named any more, and is shown with all the others.
-        let is_meant = |item: &Item| {
-            let alias = &item.identity.alias;
-            selection.includes(&connector.name, alias) && (selection.tables.is_empty() || aliases.contains(&alias.as_str()))
-        };
-        found.extend(store.list(&connector.name).await?.into_iter().filter(is_meant));
+        let Listing { items, unreadable } = store.survey(&connector.name).await?;
+        for item in items {
+            let owner = whose(&places, &item.identity).map(|(place, _)| place.alias.clone());
+            // An alias that left the documents cannot be named any more, and is shown with all the others.
+            let is_nameable = owner.is_some() || selection.tables.is_empty();
+            let alias = owner.unwrap_or_else(|| item.identity.alias.clone());
+            if is_nameable && selection.includes(&connector.name, &alias) {
+                looked.found.push((item, alias));
+            }
+        }
+        if selection.tables.is_empty() && selection.includes(&connector.name, "") {
+            unreadable.iter().for_each(|lies| note(&lies.error().to_string()));
+        }
     }
-    Ok(found)
+    Ok(looked)
 }
 
 fn text(answer: &Shown) -> String {

@@ -12,6 +12,8 @@ fn table(alias: &str) -> TableStatus {
         remark: None,
         since: None,
         next_try: None,
+        failures: 0,
+        failed_at: None,
         changed_query: false,
         phase: Some(Phase::Stream),
         cursor: Some(Position::new([("timestamp", Some("2026-01-01 00:00:04".to_owned())), ("sys_id", Some("9d38".to_owned()))])),
@@ -25,6 +27,7 @@ fn table(alias: &str) -> TableStatus {
         last_rows: 7,
         last_rows_at: None,
         started_at: None,
+        started_seconds: Some(21),
         page_size: None,
         leased: false,
         leased_until: None,
@@ -36,14 +39,22 @@ fn shown_as(tables: Vec<TableStatus>, orphans: Vec<Orphan>, is_missing: bool) ->
 }
 
 #[test]
-fn a_line_has_state_phase_cursor_lag_and_the_rows_of_all_sweeps_and_of_the_last() {
-    let never =
-        TableStatus { state: Activity::NeverSwept, phase: None, cursor: None, lag_seconds: None, rows: 0, last_rows: 0, ..table("new") };
+fn a_line_has_state_phase_cursor_lag_the_age_of_the_last_start_and_the_rows_of_all_sweeps_and_of_the_last() {
+    let never = TableStatus {
+        state: Activity::NeverSwept,
+        phase: None,
+        cursor: None,
+        lag_seconds: None,
+        started_seconds: None,
+        rows: 0,
+        last_rows: 0,
+        ..table("new")
+    };
     let text = shown_as(vec![table("inc"), never], vec![], false);
     let expected = "\
-connector/table  state        phase   cursor               lag    rows  last
-snow/inc         active       stream  2026-01-01 00:00:04  42s  123456     7
-snow/new         never swept  -       -                      -       0     0
+connector/table  state        phase   cursor               lag  started    rows  last
+snow/inc         active       stream  2026-01-01 00:00:04  42s      21s  123456     7
+snow/new         never swept  -       -                      -        -       0     0
 ";
     assert_eq!(text, expected);
 }
@@ -54,6 +65,7 @@ fn what_is_worth_knowing_of_a_table_stands_below_its_line() {
         state: Activity::Parked,
         reason: Some(Reason { code: "Source.Forbidden".into(), message: "no right to read".into() }),
         since: Some("2026-01-01T01:00:00Z".into()),
+        failed_at: Some("2026-01-01T00:30:00Z".into()),
         next_try: Some("2026-01-01T02:00:00Z".into()),
         remark: Some("Source.CursorAhead".into()),
         leased: true,
@@ -69,6 +81,7 @@ fn what_is_worth_knowing_of_a_table_stands_below_its_line() {
     let notes: Vec<&str> = text.lines().skip(2).map(str::trim).collect();
     let expected = [
         "Source.Forbidden since 2026-01-01T01:00:00Z: no right to read",
+        "last failed 2026-01-01T00:30:00Z",
         "Source.CursorAhead: see this heading of docs/operations.md",
         "next scheduled try 2026-01-01T02:00:00Z; `tablesweep cursor resume` tries at the next tick",
         "a sweep is under way, its lease ends 2026-01-01T01:30:00Z",
@@ -105,9 +118,11 @@ fn a_store_that_is_not_there_and_cursors_without_a_table_are_told_below() {
         (Why::NoDocument, "no document has this connector and alias"),
         (Why::ChangedQuery, "the query changed"),
         (Why::Moved, "the alias means another place now"),
+        (Why::Unreadable, "it cannot be read"),
     ] {
         let text = shown_as(vec![table("inc")], vec![of(why)], false);
         let told = format!("\ncursors that no sweep goes on from:\n    snow/old at the beginning: {said} (p, 9 rows)\n");
-        assert!(text.ends_with(&told), "{text}");
+        let how = "`tablesweep cursor remove --connector NAME --place PLACE` removes one\n";
+        assert!(text.ends_with(&format!("{told}{how}")), "{text}");
     }
 }

@@ -141,6 +141,8 @@ pub struct CursorRules {
     pub identity: fn(&Values, alias: &str, known: Lookup<'_>) -> KnownIdentity,
     /// Reads a position that a person typed, or says what would be one.
     pub read: fn(&str) -> Result<Position, String>,
+    /// Whether a stored position is one of this source's.
+    pub is_position: fn(&Position) -> bool,
     /// Whether the second position lies after the first, or that cannot be told: then the caller must be as careful as
     /// if it did.
     pub is_forward: fn(&Position, &Position) -> bool,

@@ -82,10 +82,10 @@ impl FanOut {
     }
 
     async fn rewind(&self, documents: &Documents, selection: &Selection, wish: &RewindOrder) -> Result<(), Failure> {
-        let places = documents.connectors.iter().flat_map(|connector| Place::of(connector, &|name| env(name)));
-        let places: Vec<Place> = places.filter(|place| selection.includes(&place.connector, &place.alias)).collect();
+        let all: Vec<Place> = documents.connectors.iter().flat_map(|connector| Place::of(connector, &|name| env(name))).collect();
+        let places: Vec<Place> = all.iter().filter(|place| selection.includes(&place.connector, &place.alias)).cloned().collect();
         let store = self.store().await?;
-        rewind(&*store, &self.host, places, wish).await
+        rewind(&*store, &self.host, &all, places, wish).await
     }
 
     async fn store(&self) -> Result<Arc<dyn CursorStore>, Failure> {

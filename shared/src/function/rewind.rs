@@ -7,23 +7,29 @@
 use std::collections::BTreeMap;
 
 use super::event::{RewindOrder, invalid};
-use crate::cursor::{CursorStore, Item, Position};
+use crate::cursor::{CursorStore, Listing, Position};
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
-use crate::operate::{CommandError, Finding, Operator, Order, Place, Rewinding, found, read_position};
+use crate::operate::{CommandError, Found, Operator, Order, Place, Rewinding, read_position};
 
 /// How often a rewind is decided anew because a sweep came and went in between.
 const DECISIONS: usize = 3;
 
-/// Sets the cursors of `places` back.
+/// Sets the cursors of `places` back, which are some of `all` tables of the documents.
 ///
 /// # Errors
 /// `Event.Invalid` if a table has no times to go back to, `Cursor.Leased` while a sweep holds one of them, `Cursor.…` for
 /// what will not work later either. Tables that were rewound before the failure stay so, and are passed over the next time.
-pub(super) async fn rewind(store: &dyn CursorStore, host: &Host, places: Vec<Place>, wish: &RewindOrder) -> Result<(), Failure> {
+pub(super) async fn rewind(
+    store: &dyn CursorStore,
+    host: &Host,
+    all: &[Place],
+    places: Vec<Place>,
+    wish: &RewindOrder,
+) -> Result<(), Failure> {
     let places = with_positions(places, &wish.from)?;
-    let operator = Operator { store, host, who: format!("catch-up {}", wish.request_id) };
-    let open = not_yet_rewound(store, places, wish).await?;
+    let operator = Operator { store, host, places: all, who: format!("catch-up {}", wish.request_id) };
+    let open = not_yet_rewound(store, all, places, wish).await?;
     let mut refusals = Vec::new();
     for (place, to) in &open {
         if let Err(refusal) = operator.prepare(place, order(to, wish)).await {
@@ -58,19 +64,18 @@ fn with_positions(places: Vec<Place>, from: &str) -> Result<Vec<(Place, Position
 
 async fn not_yet_rewound(
     store: &dyn CursorStore,
+    all: &[Place],
     places: Vec<(Place, Position)>,
     wish: &RewindOrder,
 ) -> Result<Vec<(Place, Position)>, Failure> {
-    let mut items: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+    let mut listings: BTreeMap<String, Listing> = BTreeMap::new();
     let mut open = Vec::new();
     for (place, to) in places {
-        if !items.contains_key(&place.connector) {
-            items.insert(place.connector.clone(), store.list(&place.connector).await?);
+        if !listings.contains_key(&place.connector) {
+            listings.insert(place.connector.clone(), store.survey(&place.connector).await?);
         }
-        let of_connector = items.get(&place.connector).map(Vec::as_slice).unwrap_or_default();
-        let is_done = found(&place, of_connector)
-            .iter()
-            .any(|(item, finding)| *finding == Finding::Current && item.rewound_by.as_ref() == Some(&wish.request_id));
+        let current = listings.get(&place.connector).and_then(|listing| Found::of(&place, all, listing).current());
+        let is_done = current.is_some_and(|item| item.rewound_by.as_ref() == Some(&wish.request_id));
         if is_done {
             tracing::info!(connector = place.connector, table = place.alias, tick = wish.request_id, "already rewound by this request");
         } else {
@@ -109,9 +114,13 @@ fn refuse(mut refusals: Vec<CommandError>) -> Result<(), Failure> {
 fn failure(error: &CommandError, message: String) -> Failure {
     let retry = match error {
         CommandError::Leased { .. } | CommandError::Changed { .. } | CommandError::Store(_) => Retry::NextTick,
-        CommandError::Missing { .. } | CommandError::Forward { .. } | CommandError::Moved { .. } | CommandError::NoBaseline { .. } => {
-            Retry::Never
-        }
+        CommandError::Missing { .. }
+        | CommandError::Forward { .. }
+        | CommandError::Moved { .. }
+        | CommandError::Elsewhere { .. }
+        | CommandError::NoBaseline { .. }
+        | CommandError::InUse { .. }
+        | CommandError::NoOrphan { .. } => Retry::Never,
     };
     Failure::new(error.code(), retry, message)
 }

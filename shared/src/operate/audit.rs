@@ -18,6 +18,9 @@ pub struct Audit {
     pub what: String,
     /// The alias.
     pub table: String,
+    /// Where the cursor lay; an entry without it is told by its alias.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// The cursor before.
     pub before: Option<Position>,
     /// The cursor after.
@@ -26,11 +29,18 @@ pub struct Audit {
     pub at: String,
 }
 
-/// Keeps an entry. Its place sorts by time, and its nonce keeps two of one second apart.
+impl Audit {
+    /// Whether the entry is about the cursor at `place`, which has the alias `alias` now.
+    pub fn is_of(&self, place: &str, alias: &str) -> bool {
+        self.place.as_ref().map_or(self.table == alias, |own| own == place)
+    }
+}
+
+/// Keeps an entry. Its place sorts by time, and its nonce keeps two of one moment apart.
 pub(super) async fn keep(store: &dyn CursorStore, host: &Host, connector: &str, audit: &Audit) -> Result<(), StoreError> {
     let now_ms = host.now_ms();
     let bytes = serde_json::to_vec(audit).expect("strings and maps of strings are representable in JSON");
-    let place = format!("{}#{}", rfc3339(now_ms), host.nonce());
+    let place = format!("{}.{:03}#{}", rfc3339(now_ms), now_ms.rem_euclid(1000), host.nonce());
     store.put_blob(&partition(connector), &place, &bytes, Expect::Any, Some(now_ms.saturating_add(KEPT_MS))).await?;
     Ok(())
 }

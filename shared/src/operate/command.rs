@@ -3,19 +3,30 @@
 //! [`Operator::prepare`] reads and refuses; its [`Prepared::announcement`] is what a person is asked to confirm.
 //! [`Operator::carry_out`] then does it by a conditional write on the revision that was read, so that what was confirmed
 //! is what happens.
+//!
+//! A table's cursor is the one that lies in its place ([`Found`]). What keeps a table from being swept, a cursor of another place
+//! under its alias or something that cannot be read, is in the way of every command but the two that replace it: `reset`
+//! and `import`.
+
+mod announce;
+mod remove;
 
 use std::time::Duration;
 
+use self::announce::Known;
 use super::audit::{self, Audit};
-use super::place::{Finding, Place, found};
-use super::{is_forward, rfc3339, shown};
+use super::place::{Finding, Found, Place, whose};
+use super::rfc3339;
+use crate::assembly;
 use crate::cursor::{
-    BASELINE_NOTE, Change, CursorStore, Expect, Import, Item, Key, Moved, Position, Refusal, Rewind, Standing, StoreError, Write,
+    Change, CursorStore, Expect, Import, Item, Key, Moved, Parked, Position, Refusal, Rewind, Standing, StoreError, Unreadable, Write,
     WriteError, baseline_digest,
 };
 use crate::host::Host;
-use crate::source::{BASELINE, FOUND_SCHEMA, SCHEMA_CHANGED};
-use crate::sweep::{forget_siblings, forget_window};
+use crate::source::{BASELINE, FOUND_SCHEMA};
+use crate::sweep::{forget_logins, forget_siblings, forget_window, refused_logins};
+
+pub use remove::Removal;
 
 /// Tries of one write whose answer was lost or refused for now.
 const WRITE_TRIES: u32 = 3;
@@ -37,7 +48,12 @@ pub enum Order {
     /// Take the schema that a waiting table was found with as its baseline; the cursor stays.
     AcceptSchema,
     /// Put an exported cursor in.
-    Import(Box<Item>),
+    Import {
+        /// What was exported.
+        item: Box<Item>,
+        /// Whether it may lie after the cursor that is there, so that rows are never delivered.
+        forward: bool,
+    },
 }
 
 /// Where the cursor is to be set.
@@ -94,11 +110,42 @@ pub enum CommandError {
         /// What differs.
         moved: Moved,
     },
-    /// The table's source compares no schema.
-    #[error("{table}: no schema baseline is kept, so there is none to accept: its source takes columns as they come")]
+    /// An exported cursor belongs to another place.
+    #[error(
+        "{table}: the exported cursor has {} {:?} and the document says {:?}, so no sweep would go on from it; correct the line or the document",
+        moved.what, moved.was, moved.is
+    )]
+    Elsewhere {
+        /// Connector and alias.
+        table: String,
+        /// What differs.
+        moved: Moved,
+    },
+    /// The table has no schema to compare with.
+    #[error("{table}: no schema baseline is kept, so there is none to accept: {why}")]
     NoBaseline {
         /// Connector and alias.
         table: String,
+        /// Why there is none.
+        why: &'static str,
+    },
+    /// A table of the documents goes on from the cursor.
+    #[error("{place}: {table} goes on from this cursor; `tablesweep cursor reset` starts that table anew")]
+    InUse {
+        /// Where it lies.
+        place: String,
+        /// Connector and alias.
+        table: String,
+    },
+    /// Nothing lies there.
+    #[error("{connector} has no cursor at {place} in {store}; `tablesweep status` lists those that no sweep goes on from")]
+    NoOrphan {
+        /// The connector's name.
+        connector: String,
+        /// The place that was named.
+        place: String,
+        /// The store.
+        store: String,
     },
     /// The item changed after it was read.
     #[error("{table}: {refusal}; look at `tablesweep cursor show` and try again")]
@@ -117,11 +164,12 @@ impl CommandError {
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Missing { .. } => "Cursor.Missing",
+            Self::Missing { .. } | Self::NoOrphan { .. } => "Cursor.Missing",
             Self::Leased { .. } => "Cursor.Leased",
             Self::Forward { .. } => "Cursor.Forward",
-            Self::Moved { .. } => "Cursor.Moved",
+            Self::Moved { .. } | Self::Elsewhere { .. } => "Cursor.Moved",
             Self::NoBaseline { .. } => "Cursor.NoBaseline",
+            Self::InUse { .. } => "Cursor.InUse",
             Self::Changed { .. } => "Cursor.Conflict",
             Self::Store(StoreError::Unreachable { .. }) => "Cursor.Unreachable",
             Self::Store(StoreError::Busy { .. }) => "Cursor.Busy",
@@ -129,6 +177,22 @@ impl CommandError {
             Self::Store(StoreError::Format { .. }) => "Cursor.Format",
         }
     }
+
+    /// Why the schema of `place` cannot be accepted: its source keeps none, or has not begun to.
+    pub fn no_baseline(place: &Place) -> Self {
+        let keeps = assembly::source(&place.source).is_some_and(|kind| kind.cursors.has_baseline);
+        let why = if keeps {
+            "the table is not activated yet, and its first sweep takes the schema as it is then"
+        } else {
+            "its source takes columns as they come"
+        };
+        Self::NoBaseline { table: place.name(), why }
+    }
+}
+
+/// Whether a table waits for an operator or its next try.
+fn is_held(standing: &Standing) -> bool {
+    matches!(standing, Standing::Paused(_) | Standing::Parked(_))
 }
 
 fn until(until_ms: i64) -> String {
@@ -140,12 +204,23 @@ fn until(until_ms: i64) -> String {
 pub struct Prepared {
     place: Place,
     order: Order,
-    current: Option<Item>,
-    retired: Vec<Item>,
+    own: Option<Item>,
+    in_the_way: InTheWay,
+    /// The instance whose refused login is forgotten.
+    login: Option<String>,
     /// What will happen, in words.
     pub announcement: String,
     /// Whether there is anything to do.
     pub changes: bool,
+}
+
+/// What keeps a table from being swept, and goes when it starts anew.
+#[derive(Debug, Clone, Default)]
+struct InTheWay {
+    /// Cursors of other places under the alias.
+    former: Vec<Item>,
+    /// What cannot be read.
+    unreadable: Vec<Unreadable>,
 }
 
 /// What a command did.
@@ -172,6 +247,8 @@ pub struct Operator<'a> {
     pub store: &'a dyn CursorStore,
     /// The machine.
     pub host: &'a Host,
+    /// All tables of the documents: whose a stored cursor is cannot be told from one alone.
+    pub places: &'a [Place],
     /// Who, for the audit entries.
     pub who: String,
 }
@@ -184,7 +261,7 @@ impl Order {
             Self::Pause { .. } => "pause",
             Self::Resume => "resume",
             Self::AcceptSchema => "accept-schema",
-            Self::Import(_) => "import",
+            Self::Import { .. } => "import",
         }
     }
 }
@@ -195,99 +272,81 @@ impl Operator<'_> {
     /// # Errors
     /// It cannot be done; nothing was changed.
     pub async fn prepare(&self, place: &Place, order: Order) -> Result<Prepared, CommandError> {
-        let items = self.store.list(&place.connector).await?;
-        let (mut current, mut moved) = (None, Vec::new());
-        for (item, finding) in found(place, &items) {
-            match finding {
-                Finding::Current => current = Some(item.clone()),
-                Finding::Moved(what) => moved.push((item.clone(), what)),
-                Finding::ChangedQuery => {}
-            }
+        let listing = self.store.survey(&place.connector).await?;
+        let found = Found::of(place, self.places, &listing);
+        let order = self.at_its_place(place, order)?;
+        let own = match &order {
+            // A cursor of another query goes to that query's place, where no sweep looks.
+            Order::Import { item, .. } => listing.items.iter().find(|lies| lies.identity.key() == item.identity.key()),
+            _ => found.own(),
+        };
+        for item in own.into_iter().chain(found.former()) {
+            self.refuse_leased(&place.name(), item)?;
         }
-        for item in current.iter().chain(moved.iter().map(|(item, _)| item)) {
-            self.refuse_leased(place, item)?;
-        }
-        let starts_anew = matches!(order, Order::Reset | Order::Import(_));
-        if let Some((_, what)) = moved.first().filter(|_| !starts_anew) {
-            return Err(CommandError::Moved { table: name(place), moved: what.clone() });
-        }
-        let retired: Vec<Item> = moved.into_iter().map(|(item, _)| item).collect();
-        let (announcement, changes) = self.announce(place, &order, current.as_ref(), &retired)?;
-        Ok(Prepared { place: place.clone(), order, current, retired, announcement, changes })
+        let in_the_way = self.in_the_way(place, &order, &found)?;
+        let login = match order {
+            Order::Resume => self.refused_login(place, own).await?,
+            _ => None,
+        };
+        let known = Known { place, own, in_the_way: &in_the_way, login: login.as_ref().map(|(_, parked)| parked) };
+        let (announcement, changes) = announce::announce(self, &known, &order)?;
+        let login = login.map(|(instance, _)| instance);
+        Ok(Prepared { place: place.clone(), own: own.cloned(), order, in_the_way, login, announcement, changes })
     }
 
-    fn refuse_leased(&self, place: &Place, item: &Item) -> Result<(), CommandError> {
+    /// The instance of a table, if it has refused a login, and the refusal that lasts longest.
+    async fn refused_login(&self, place: &Place, own: Option<&Item>) -> Result<Option<(String, Parked)>, CommandError> {
+        let Some(instance) = place.instance.clone().or_else(|| own.map(|item| item.identity.instance.clone())) else { return Ok(None) };
+        let refused = refused_logins(self.store, &instance).await?;
+        Ok(refused.into_iter().max_by_key(|refused| refused.next_try_ms).map(|refused| (instance, refused)))
+    }
+
+    /// The order, with an exported cursor under the alias that its table has now.
+    fn at_its_place(&self, place: &Place, order: Order) -> Result<Order, CommandError> {
+        let Order::Import { mut item, forward } = order else { return Ok(order) };
+        if let Some((_, Finding::Moved(moved))) = whose(self.places, &item.identity) {
+            return Err(CommandError::Elsewhere { table: place.name(), moved });
+        }
+        item.identity.alias.clone_from(&place.alias);
+        Ok(Order::Import { item, forward })
+    }
+
+    /// What has to go for `order`, if it is one that replaces what is there.
+    fn in_the_way(&self, place: &Place, order: &Order, found: &Found<'_>) -> Result<InTheWay, CommandError> {
+        let starts_anew = match order {
+            Order::Reset => true,
+            Order::Import { item, .. } => matches!(whose(self.places, &item.identity), Some((_, Finding::Current))),
+            _ => false,
+        };
+        if starts_anew {
+            let unreadable = if found.own().is_none() { found.unreadable.as_slice() } else { &[] };
+            return Ok(InTheWay {
+                former: found.former().cloned().collect(),
+                unreadable: unreadable.iter().map(|lies| (*lies).clone()).collect(),
+            });
+        }
+        if matches!(order, Order::Import { .. }) {
+            return Ok(InTheWay::default());
+        }
+        if let Some((_, moved)) = found.moved() {
+            return Err(CommandError::Moved { table: place.name(), moved: moved.clone() });
+        }
+        match found.unreadable.first() {
+            Some(unreadable) if found.own().is_none() => Err(unreadable.error().into()),
+            _ => Ok(InTheWay::default()),
+        }
+    }
+
+    fn refuse_leased(&self, table: &str, item: &Item) -> Result<(), CommandError> {
         // Where leases live as long as their process, the store has already left out those of the dead.
         let now_ms = match self.store.lease_term() {
             crate::cursor::LeaseTerm::Process => i64::MIN,
             crate::cursor::LeaseTerm::Clock => self.host.now_ms(),
         };
         match &item.lease {
-            Some(lease) if lease.until_ms > now_ms => Err(CommandError::Leased { table: name(place), until_ms: lease.until_ms }),
+            Some(lease) if lease.until_ms > now_ms => Err(CommandError::Leased { table: table.to_owned(), until_ms: lease.until_ms }),
             _ => Ok(()),
         }
-    }
-
-    fn announce(&self, place: &Place, order: &Order, current: Option<&Item>, retired: &[Item]) -> Result<(String, bool), CommandError> {
-        let table = name(place);
-        let missing = || CommandError::Missing { table: table.clone(), store: self.store.name().to_owned() };
-        Ok(match order {
-            Order::Rewind(rewinding) => {
-                let item = current.ok_or_else(missing)?;
-                (announce_rewind(&table, item, rewinding)?, true)
-            }
-            Order::Reset => match current.or(retired.first()) {
-                None => (format!("{table} has no cursor in {}: there is nothing to reset", self.store.name()), false),
-                Some(item) => {
-                    let at = shown(item.progress.cursor.as_ref());
-                    (
-                        format!("drops the cursor of {table} at {at}: the next sweep starts anew where the document says{}", anew(place)),
-                        true,
-                    )
-                }
-            },
-            Order::Pause { reason } => {
-                if current.is_none() && place.identity().is_none() {
-                    return Err(missing());
-                }
-                (format!("pauses {table} ({reason}): it is not swept until `tablesweep cursor resume`"), true)
-            }
-            Order::Resume => match current.map(|item| &item.standing) {
-                None => (format!("{table} has no cursor in {}: it is swept at the next tick as it is", self.store.name()), false),
-                Some(Standing::Active) => (format!("{table} is neither paused nor parked: there is nothing to resume"), false),
-                Some(Standing::Paused(paused)) => (format!("resumes {table}, which was paused: {}", paused.reason), true),
-                Some(Standing::Waiting(waiting)) => {
-                    (format!("{table} waits by itself for {} and looks at every tick: there is nothing to resume", waiting.code), false)
-                }
-                Some(Standing::Parked(parked)) => {
-                    (format!("tries {table} again, which was parked by {}: {}", parked.code, parked.message), true)
-                }
-            },
-            Order::AcceptSchema => {
-                let item = current.ok_or_else(missing)?;
-                if !item.progress.notes.contains_key(BASELINE_NOTE) {
-                    return Err(CommandError::NoBaseline { table });
-                }
-                let at = shown(item.progress.cursor.as_ref());
-                match &item.standing {
-                    Standing::Waiting(waiting) if waiting.code == SCHEMA_CHANGED => (
-                        format!(
-                            "takes the schema that {table} was found with as its baseline and goes on after {at}. What it waited for: {}",
-                            waiting.message
-                        ),
-                        true,
-                    ),
-                    _ => (format!("{table} waits for no schema: there is nothing to accept"), false),
-                }
-            }
-            Order::Import(item) => {
-                if let Some(Finding::Moved(moved)) = place.compare(&item.identity) {
-                    return Err(CommandError::Moved { table, moved });
-                }
-                let from = current.map_or_else(|| "no cursor".to_owned(), |item| shown(item.progress.cursor.as_ref()));
-                (format!("sets {table} from {from} to {}, as it was exported", shown(item.progress.cursor.as_ref())), true)
-            }
-        })
     }
 
     /// Does what was prepared, unless the item changed meanwhile, and keeps an audit entry.
@@ -295,8 +354,8 @@ impl Operator<'_> {
     /// # Errors
     /// It was not done. An audit entry that could not be kept is logged and undoes nothing.
     pub async fn carry_out(&self, prepared: Prepared) -> Result<Outcome, CommandError> {
-        let Prepared { place, order, current, retired, changes, .. } = prepared;
-        let before = current.as_ref().or(retired.first()).and_then(|item| item.progress.cursor.clone());
+        let Prepared { place, order, own, in_the_way, login, changes, .. } = prepared;
+        let before = own.as_ref().or(in_the_way.former.first()).and_then(|item| item.progress.cursor.clone());
         let command = order.name();
         let mut outcome =
             Outcome { connector: place.connector.clone(), table: place.alias.clone(), command, changed: changes, before, after: None };
@@ -304,44 +363,67 @@ impl Operator<'_> {
             outcome.after.clone_from(&outcome.before);
             return Ok(outcome);
         }
+        let table = place.name();
+        // What cannot be read leaves before anything takes its place. If a sweep comes in between, it starts anew, and an
+        // import that is refused for that can be given again.
+        for unreadable in &in_the_way.unreadable {
+            self.discard(&table, &unreadable.key).await?;
+        }
+        if let Some(instance) = &login {
+            forget_logins(self.store, instance).await?;
+        }
+        let own_key = own.as_ref().map(|item| item.identity.key());
         outcome.after = match order {
-            Order::AcceptSchema => match &current {
-                Some(item) => self.accept(&place, item).await?.progress.cursor,
+            Order::AcceptSchema => match &own {
+                Some(item) => self.accept(&table, item).await?.progress.cursor,
                 None => return Err(self.missing(&place)),
             },
             Order::Reset => {
-                self.reset(&place, current.as_ref(), &retired).await?;
+                if let Some(item) = &own {
+                    let identity = place.identity_like(&item.identity);
+                    self.write(&table, &item.identity.key(), Change::Reset { identity, now_ms: self.host.now_ms() }).await?;
+                    forget_siblings(self.store, &item.identity.key()).await?;
+                }
                 None
             }
-            order => {
-                let after = self.change(&place, order, current.as_ref()).await?;
-                self.retire(&place, &retired).await?;
-                after.progress.cursor
-            }
+            // The login was all there was to resume.
+            Order::Resume if !own.as_ref().is_some_and(|item| is_held(&item.standing)) => outcome.before.clone(),
+            order => self.change(&place, order, own.as_ref()).await?.progress.cursor,
         };
+        for item in &in_the_way.former {
+            self.take_away(&table, &item.identity.key()).await?;
+        }
+        self.keep_audit(&outcome, own_key).await;
+        Ok(outcome)
+    }
+
+    /// Keeps who did what. `key`: where it was done, if something lay there.
+    async fn keep_audit(&self, outcome: &Outcome, key: Option<Key>) {
         let audit = Audit {
             who: self.who.clone(),
-            what: command.to_owned(),
-            table: place.alias.clone(),
+            what: outcome.command.to_owned(),
+            table: outcome.table.clone(),
+            place: key.map(|key| key.place),
             before: outcome.before.clone(),
             after: outcome.after.clone(),
             at: rfc3339(self.host.now_ms()),
         };
-        if let Err(error) = audit::keep(self.store, self.host, &place.connector, &audit).await {
-            tracing::warn!(connector = place.connector, table = place.alias, command, %error, "the audit entry of this command could not be kept");
+        if let Err(error) = audit::keep(self.store, self.host, &outcome.connector, &audit).await {
+            let Outcome { connector, table, command, .. } = outcome;
+            tracing::warn!(connector, table, command, %error, "the audit entry of this command could not be kept");
         }
-        Ok(outcome)
     }
 
-    async fn change(&self, place: &Place, order: Order, current: Option<&Item>) -> Result<Item, CommandError> {
+    async fn change(&self, place: &Place, order: Order, own: Option<&Item>) -> Result<Item, CommandError> {
         let now_ms = self.host.now_ms();
-        let key = match (&order, current) {
-            (Order::Import(item), _) => item.identity.key(),
+        let table = place.name();
+        let key = match (&order, own) {
+            (Order::Import { item, .. }, _) => item.identity.key(),
             (_, Some(item)) => item.identity.key(),
             (_, None) => {
                 let identity = place.identity().ok_or_else(|| self.missing(place))?;
                 let key = identity.key();
-                match self.write(place, &key, Change::Create(identity)).await {
+                match self.write(&table, &key, Change::Create(identity)).await {
                     Ok(_) | Err(CommandError::Changed { refusal: Refusal::Exists, .. }) => key,
                     Err(error) => return Err(error),
                 }
@@ -349,54 +431,50 @@ impl Operator<'_> {
         };
         let change = match order {
             Order::Rewind(Rewinding { to, request_id, .. }) => {
-                Change::Rewind(Rewind { to, now_ms, revision: current.map(|item| item.revision), request_id })
+                Change::Rewind(Rewind { to, now_ms, revision: own.map(|item| item.revision), request_id })
             }
             Order::Pause { reason } => Change::Pause { reason, now_ms },
             Order::Resume | Order::Reset | Order::AcceptSchema => Change::Resume { now_ms },
-            Order::Import(item) => Change::Import(Import { item: *item, now_ms }),
+            Order::Import { item, .. } => Change::Import(Import { item: *item, now_ms }),
         };
         // The dedup window is gone with the write, whatever lies beside the item: the item names none.
-        self.write(place, &key, change).await
+        self.write(&table, &key, change).await
     }
 
     /// Makes the schema that was found the baseline. If this is cut off in between, the cursor still names the old one, and
     /// the command can be given again.
-    async fn accept(&self, place: &Place, item: &Item) -> Result<Item, CommandError> {
+    async fn accept(&self, table: &str, item: &Item) -> Result<Item, CommandError> {
         let key = item.identity.key();
         let Some(found) = self.store.get_blob(&key.connector, &key.sibling(FOUND_SCHEMA)).await? else {
-            return Err(CommandError::NoBaseline { table: name(place) });
+            return Err(CommandError::NoBaseline { table: table.to_owned(), why: "the schema that was found is not there any more" });
         };
         self.store.put_blob(&key.connector, &key.sibling(BASELINE), &found.bytes, Expect::Any, None).await?;
         let baseline = baseline_digest(&found.bytes);
         let accept = Change::Accept { baseline, revision: item.revision, now_ms: self.host.now_ms() };
-        let after = self.write(place, &key, accept).await?;
+        let after = self.write(table, &key, accept).await?;
         self.store.remove_blob(&key.connector, &key.sibling(FOUND_SCHEMA)).await?;
         Ok(after)
     }
 
-    async fn reset(&self, place: &Place, current: Option<&Item>, retired: &[Item]) -> Result<(), CommandError> {
-        if let Some(item) = current {
-            let key = item.identity.key();
-            let identity = place.identity_like(&item.identity);
-            self.write(place, &key, Change::Reset { identity, now_ms: self.host.now_ms() }).await?;
-            forget_siblings(self.store, &key).await?;
-        }
-        self.retire(place, retired).await
+    /// Removes a cursor and what lies beside it.
+    async fn take_away(&self, table: &str, key: &Key) -> Result<(), CommandError> {
+        self.store.remove(key, self.host.now_ms()).await.map_err(|error| explained(table, error))?;
+        self.forget_beside(key).await
     }
 
-    /// Removes cursors of other places under the same alias. The next sweep finds none of them and begins.
-    async fn retire(&self, place: &Place, retired: &[Item]) -> Result<(), CommandError> {
-        for item in retired {
-            let key = item.identity.key();
-            self.store.remove(&key, self.host.now_ms()).await.map_err(|error| explained(place, error))?;
-            forget_window(self.store, &key).await?;
-            forget_siblings(self.store, &key).await?;
-        }
-        Ok(())
+    /// Removes what cannot be read, and what lies beside it.
+    async fn discard(&self, table: &str, key: &Key) -> Result<(), CommandError> {
+        self.store.discard(key, self.host.now_ms()).await.map_err(|error| explained(table, error))?;
+        self.forget_beside(key).await
+    }
+
+    async fn forget_beside(&self, key: &Key) -> Result<(), CommandError> {
+        forget_window(self.store, key).await?;
+        Ok(forget_siblings(self.store, key).await?)
     }
 
     /// One write, sent again under the same id when its answer was lost or the store was busy.
-    async fn write(&self, place: &Place, key: &Key, change: Change) -> Result<Item, CommandError> {
+    async fn write(&self, table: &str, key: &Key, change: Change) -> Result<Item, CommandError> {
         let write = Write { id: self.host.nonce(), change };
         let mut tries = 1;
         loop {
@@ -405,41 +483,22 @@ impl Operator<'_> {
                     tokio::time::sleep(Duration::from_millis(self.host.jitter(200 << tries))).await;
                     tries += 1;
                 }
-                settled => return settled.map_err(|error| explained(place, error)),
+                settled => return settled.map_err(|error| explained(table, error)),
             }
         }
     }
 
     fn missing(&self, place: &Place) -> CommandError {
-        CommandError::Missing { table: name(place), store: self.store.name().to_owned() }
+        CommandError::Missing { table: place.name(), store: self.store.name().to_owned() }
     }
 }
 
-fn explained(place: &Place, error: WriteError) -> CommandError {
+fn explained(table: &str, error: WriteError) -> CommandError {
     match error {
         WriteError::Store(error) => error.into(),
-        WriteError::Refused(Refusal::Leased { until_ms }) => CommandError::Leased { table: name(place), until_ms },
-        WriteError::Refused(refusal) => CommandError::Changed { table: name(place), refusal },
+        WriteError::Refused(Refusal::Leased { until_ms }) => CommandError::Leased { table: table.to_owned(), until_ms },
+        WriteError::Refused(refusal) => CommandError::Changed { table: table.to_owned(), refusal },
     }
-}
-
-fn announce_rewind(table: &str, item: &Item, rewinding: &Rewinding) -> Result<String, CommandError> {
-    let (from, to) = (shown(item.progress.cursor.as_ref()), shown(Some(&rewinding.to)));
-    if !is_forward(&item.identity.source, item.progress.cursor.as_ref(), &rewinding.to) {
-        return Ok(format!("moves {table} from {from} to {to}: rows after {to} are delivered again"));
-    }
-    if !rewinding.forward {
-        return Err(CommandError::Forward { table: table.to_owned(), from, to });
-    }
-    Ok(format!("moves {table} forward from {from} to {to}: rows between them are never delivered"))
-}
-
-fn anew(place: &Place) -> &'static str {
-    crate::assembly::source(&place.source).map_or("", |kind| kind.cursors.after_reset)
-}
-
-fn name(place: &Place) -> String {
-    format!("{}/{}", place.connector, place.alias)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! How every table stands: what the documents want, beside what the store holds.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
-use super::place::{Finding, Place, found};
+use super::place::{Finding, Found, Place, whose, whose_unreadable};
 use super::rfc3339;
-use crate::cursor::{Counters, CursorStore, Item, LeaseTerm, Phase, Position, Standing, StoreError};
-use crate::sweep::Reason;
+use crate::cursor::{Counters, CursorStore, Failed, Item, LeaseTerm, Listing, Parked, Phase, Position, Standing, StoreError};
+use crate::sweep::{Hindrance, Reason, hindrance, refused_logins};
 
 /// The answer to "is it up to date?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,12 +30,16 @@ pub enum Activity {
     NeverSwept,
     /// It is swept.
     Active,
+    /// It is swept, and the last sweep failed.
+    Failing,
     /// An operator or a changed schema holds it.
     Paused,
     /// It waits for its next try after a failure that a person has to mend.
     Parked,
     /// Its stored cursor belongs to another place, so it is not swept.
     Moved,
+    /// Its stored cursor cannot be read, so it is not swept.
+    Unreadable,
 }
 
 /// How one table stands.
@@ -49,10 +55,14 @@ pub struct TableStatus {
     pub reason: Option<Reason>,
     /// The code of what a person should know though the table is swept; a heading of docs/operations.md.
     pub remark: Option<String>,
-    /// Since when it is paused or parked, in RFC 3339.
+    /// Since when it is paused or parked, or fails, in RFC 3339.
     pub since: Option<String>,
     /// When the next scheduled tick tries a parked table, in RFC 3339.
     pub next_try: Option<String>,
+    /// Sweeps in a row that failed.
+    pub failures: u32,
+    /// When the last of them ended, in RFC 3339.
+    pub failed_at: Option<String>,
     /// Whether another query has a cursor under this alias: this one began, or begins, anew.
     pub changed_query: bool,
     /// Backfill or stream.
@@ -79,6 +89,8 @@ pub struct TableStatus {
     pub last_rows_at: Option<String>,
     /// When the last sweep started, in RFC 3339.
     pub started_at: Option<String>,
+    /// Seconds since then, by the local clock.
+    pub started_seconds: Option<i64>,
     /// The page size, where it had to be lowered.
     pub page_size: Option<u32>,
     /// Whether a sweep is under way.
@@ -114,29 +126,30 @@ pub enum Why {
     ChangedQuery,
     /// Its alias means another place now.
     Moved,
+    /// It cannot be read.
+    Unreadable,
 }
 
 /// Looks at the tables of `places` in `store`; `None` is a store that does not exist yet. `now_ms` is the local clock.
 ///
 /// # Errors
-/// The store does not answer, or holds what this program cannot read.
+/// The store does not answer. What cannot be read in it is a line of the answer.
 pub async fn status(store: Option<&dyn CursorStore>, name: &str, places: &[Place], now_ms: i64) -> Result<StatusReport, StoreError> {
     let mut report = StatusReport { store: name.to_owned(), at: rfc3339(now_ms), tables: Vec::new(), orphans: Vec::new() };
     let mut connectors: Vec<&str> = places.iter().map(|place| place.connector.as_str()).collect();
     connectors.dedup();
     for connector in connectors {
-        let items = match store {
-            Some(store) => store.list(connector).await?,
-            None => Vec::new(),
+        let own: Vec<Place> = places.iter().filter(|place| place.connector == connector).cloned().collect();
+        let known = match store {
+            Some(store) => Known::read(store, connector, &own).await?,
+            None => Known::default(),
         };
-        let term = store.map_or(LeaseTerm::Clock, |store| store.lease_term());
-        let own: Vec<&Place> = places.iter().filter(|place| place.connector == connector).collect();
-        report.tables.extend(own.iter().map(|place| of_table(place, &items, term, now_ms)));
-        report.orphans.extend(items.iter().filter_map(|item| orphan(item, &own)));
+        report.tables.extend(own.iter().map(|place| known.of_table(place, &own, now_ms)));
+        report.orphans.extend(orphans(&known.listing, &own));
     }
     if let Some(store) = store {
         for connector in undocumented(store, places).await? {
-            report.orphans.extend(store.list(&connector).await?.iter().filter_map(|item| orphan(item, &[])));
+            report.orphans.extend(orphans(&store.survey(&connector).await?, &[]));
         }
     }
     Ok(report)
@@ -155,21 +168,80 @@ async fn undocumented(store: &dyn CursorStore, places: &[Place]) -> Result<Vec<S
     Ok(connectors.into_iter().filter(|connector| places.iter().all(|place| place.connector != *connector)).collect())
 }
 
-fn of_table(place: &Place, items: &[Item], term: LeaseTerm, now_ms: i64) -> TableStatus {
-    let found = found(place, items);
-    let changed_query = found.iter().any(|(_, finding)| *finding == Finding::ChangedQuery);
-    match found.iter().find(|(_, finding)| *finding != Finding::ChangedQuery) {
-        None => TableStatus { changed_query, ..blank(place) },
-        Some((item, Finding::Moved(moved))) => {
+/// What a store has of a connector.
+#[derive(Debug)]
+struct Known {
+    listing: Listing,
+    term: LeaseTerm,
+    /// What keeps the whole connector from being swept.
+    hindrance: Option<Hindrance>,
+    /// The logins that its instances have refused; of one instance, what is tried last.
+    logins: BTreeMap<String, Parked>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { listing: Listing::default(), term: LeaseTerm::Clock, hindrance: None, logins: BTreeMap::new() }
+    }
+}
+
+impl Known {
+    async fn read(store: &dyn CursorStore, connector: &str, places: &[Place]) -> Result<Self, StoreError> {
+        let listing = store.survey(connector).await?;
+        let started_ms = listing.items.iter().filter_map(|item| item.started_ms).max();
+        // A table of the connector that was started since shows that it is over.
+        let hindrance = hindrance(store, connector).await?.filter(|met| started_ms.is_none_or(|started| started < met.at_ms));
+        let mut logins = BTreeMap::new();
+        let stored = listing.items.iter().map(|item| item.identity.instance.as_str());
+        let instances: BTreeSet<&str> = places.iter().filter_map(|place| place.instance.as_deref()).chain(stored).collect();
+        for instance in instances {
+            let refused = refused_logins(store, instance).await?;
+            if let Some(last) = refused.into_iter().max_by_key(|refused| refused.next_try_ms) {
+                logins.insert(instance.to_owned(), last);
+            }
+        }
+        Ok(Self { listing, term: store.lease_term(), hindrance, logins })
+    }
+
+    fn of_table(&self, place: &Place, places: &[Place], now_ms: i64) -> TableStatus {
+        let found = Found::of(place, places, &self.listing);
+        let stored = found.own().or(found.moved().map(|(item, _)| item));
+        let mut row = stored.map_or_else(|| blank(place), |item| of_item(place, item, self.term, now_ms));
+        row.changed_query = found.changed_query;
+        if let Some((_, moved)) = found.moved() {
             let message = format!(
                 "the stored cursor has {} {:?} and the document says {:?}; put the document back, or `tablesweep cursor reset`",
                 moved.what, moved.was, moved.is
             );
-            let reason = Some(Reason { code: "Cursor.Moved".to_owned(), message });
-            TableStatus { state: Activity::Moved, reason, changed_query, ..of_item(place, item, term, now_ms) }
+            return TableStatus { state: Activity::Moved, reason: reason("Cursor.Moved", message), ..row };
         }
-        Some((item, _)) => TableStatus { changed_query, ..of_item(place, item, term, now_ms) },
+        if let (Some(unreadable), None) = (found.unreadable.first(), stored) {
+            let message = format!("what lies at {} cannot be read: {}", unreadable.key.place, unreadable.detail);
+            return TableStatus { state: Activity::Unreadable, reason: reason("Cursor.Format", message), ..row };
+        }
+        // What was said of the table itself stands, since it is what a person has to mend for this table.
+        if matches!(row.state, Activity::NeverSwept | Activity::Active | Activity::Failing) {
+            self.above(place, stored, &mut row);
+        }
+        row
     }
+
+    /// What is known of the table's connector and instance, and keeps it from being swept.
+    fn above(&self, place: &Place, stored: Option<&Item>, row: &mut TableStatus) {
+        let instance = place.instance.as_ref().or(stored.map(|item| &item.identity.instance));
+        if let Some(login) = instance.and_then(|instance| self.logins.get(instance)) {
+            (row.state, row.reason, row.since, row.next_try) = parked(login);
+        }
+        if let Some(met) = &self.hindrance {
+            row.state = if met.is_lasting { Activity::Parked } else { Activity::Failing };
+            row.reason = reason(&met.code, met.message.clone());
+            (row.since, row.next_try, row.failed_at) = (None, None, Some(rfc3339(met.at_ms)));
+        }
+    }
+}
+
+fn reason(code: &str, message: String) -> Option<Reason> {
+    Some(Reason { code: code.to_owned(), message })
 }
 
 fn blank(place: &Place) -> TableStatus {
@@ -181,6 +253,8 @@ fn blank(place: &Place) -> TableStatus {
         remark: None,
         since: None,
         next_try: None,
+        failures: 0,
+        failed_at: None,
         changed_query: false,
         phase: None,
         cursor: None,
@@ -194,6 +268,7 @@ fn blank(place: &Place) -> TableStatus {
         last_rows: 0,
         last_rows_at: None,
         started_at: None,
+        started_seconds: None,
         page_size: None,
         leased: false,
         leased_until: None,
@@ -201,7 +276,8 @@ fn blank(place: &Place) -> TableStatus {
 }
 
 fn of_item(place: &Place, item: &Item, term: LeaseTerm, now_ms: i64) -> TableStatus {
-    let (state, reason, since, next_try) = standing(&item.standing);
+    let failed = item.progress.failed();
+    let (state, reason, since, next_try) = standing(&item.standing, failed.as_ref());
     let Counters { rows, suppressed, hidden, late, skipped, last_rows, last_rows_ms } = item.progress.counters;
     let lease = item.lease.as_ref().filter(|lease| term == LeaseTerm::Process || lease.until_ms > now_ms);
     TableStatus {
@@ -209,6 +285,8 @@ fn of_item(place: &Place, item: &Item, term: LeaseTerm, now_ms: i64) -> TableSta
         reason,
         since,
         next_try,
+        failures: failed.as_ref().map_or(0, |failed| failed.times),
+        failed_at: failed.map(|failed| rfc3339(failed.at_ms)),
         remark: item.progress.notes.get("remark").cloned(),
         phase: Some(item.progress.phase),
         cursor: item.progress.cursor.clone(),
@@ -222,6 +300,7 @@ fn of_item(place: &Place, item: &Item, term: LeaseTerm, now_ms: i64) -> TableSta
         last_rows,
         last_rows_at: (last_rows_ms != 0).then(|| rfc3339(last_rows_ms)),
         started_at: item.started_ms.map(rfc3339),
+        started_seconds: item.started_ms.map(|started_ms| now_ms.saturating_sub(started_ms).max(0) / 1000),
         page_size: item.progress.page_size,
         leased: lease.is_some(),
         leased_until: lease.filter(|lease| lease.until_ms != i64::MAX).map(|lease| rfc3339(lease.until_ms)),
@@ -231,30 +310,51 @@ fn of_item(place: &Place, item: &Item, term: LeaseTerm, now_ms: i64) -> TableSta
 
 type Stands = (Activity, Option<Reason>, Option<String>, Option<String>);
 
-fn standing(standing: &Standing) -> Stands {
-    match standing {
-        Standing::Active => (Activity::Active, None, None, None),
-        Standing::Paused(paused) => {
-            let reason = Reason { code: "Cursor.Paused".to_owned(), message: paused.reason.clone() };
-            (Activity::Paused, Some(reason), Some(rfc3339(paused.since_ms)), None)
+fn standing(standing: &Standing, failed: Option<&Failed>) -> Stands {
+    match (standing, failed) {
+        (Standing::Active, None) => (Activity::Active, None, None, None),
+        (Standing::Active, Some(failed)) => {
+            let message = match failed.times {
+                1 => "the last sweep failed; the log says more".to_owned(),
+                times => format!("the last {times} sweeps failed, the last one of them so; the log says more"),
+            };
+            (Activity::Failing, reason(&failed.code, message), Some(rfc3339(failed.since_ms)), None)
         }
-        Standing::Waiting(waiting) => {
-            let reason = Reason { code: waiting.code.clone(), message: waiting.message.clone() };
-            (Activity::Paused, Some(reason), Some(rfc3339(waiting.since_ms)), None)
+        (Standing::Paused(paused), _) => {
+            (Activity::Paused, reason("Cursor.Paused", paused.reason.clone()), Some(rfc3339(paused.since_ms)), None)
         }
-        Standing::Parked(parked) => {
-            let reason = Reason { code: parked.code.clone(), message: parked.message.clone() };
-            (Activity::Parked, Some(reason), Some(rfc3339(parked.since_ms)), Some(rfc3339(parked.next_try_ms)))
+        (Standing::Waiting(waiting), _) => {
+            (Activity::Paused, reason(&waiting.code, waiting.message.clone()), Some(rfc3339(waiting.since_ms)), None)
         }
+        (Standing::Parked(stop), _) => parked(stop),
     }
 }
 
-fn orphan(item: &Item, places: &[&Place]) -> Option<Orphan> {
-    let why = match places.iter().find_map(|place| place.compare(&item.identity)) {
+fn parked(stop: &Parked) -> Stands {
+    let reason = reason(&stop.code, stop.message.clone());
+    (Activity::Parked, reason, Some(rfc3339(stop.since_ms)), Some(rfc3339(stop.next_try_ms)))
+}
+
+/// What lies in the store that no table of `places` goes on from.
+fn orphans(listing: &Listing, places: &[Place]) -> Vec<Orphan> {
+    let items = listing.items.iter().filter_map(|item| orphan(item, places));
+    let unreadable = listing.unreadable.iter().filter(|lies| whose_unreadable(places, lies).is_none()).map(|lies| Orphan {
+        connector: lies.key.connector.clone(),
+        table: lies.identity.as_ref().map_or_else(|| "?".to_owned(), |identity| identity.alias.clone()),
+        place: lies.key.place.clone(),
+        why: Why::Unreadable,
+        cursor: None,
+        rows: 0,
+    });
+    items.chain(unreadable).collect()
+}
+
+fn orphan(item: &Item, places: &[Place]) -> Option<Orphan> {
+    let why = match whose(places, &item.identity) {
         None => Why::NoDocument,
-        Some(Finding::ChangedQuery) => Why::ChangedQuery,
-        Some(Finding::Moved(_)) => Why::Moved,
-        Some(Finding::Current) => return None,
+        Some((_, Finding::ChangedQuery)) => Why::ChangedQuery,
+        Some((_, Finding::Moved(_))) => Why::Moved,
+        Some((_, Finding::Current)) => return None,
     };
     Some(Orphan {
         connector: item.identity.connector.clone(),

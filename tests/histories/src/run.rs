@@ -251,7 +251,8 @@ impl<'a> Life<'a> {
         let connector = documents.connector("snow").ok_or("no connector")?;
         let place = Place::of(connector, &|_| None).pop().ok_or("no table")?;
         let position = read_position("servicenow", &stamp(to)?)?;
-        let operator = Operator { store: &*self.store, host: &self.host, who: "history".to_owned() };
+        let places = std::slice::from_ref(&place);
+        let operator = Operator { store: &*self.store, host: &self.host, places, who: "history".to_owned() };
         let order = Order::Rewind(Rewinding { to: position, forward: false, request_id: None });
         let Ok(prepared) = operator.prepare(&place, order).await else { return Ok(()) };
         if operator.carry_out(prepared).await.is_ok_and(|done| done.changed) {

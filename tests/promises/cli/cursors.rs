@@ -139,3 +139,147 @@ fn an_alias_of_two_connectors_is_not_enough_of_a_name() {
         assert_eq!((answer.as_array().map(Vec::len), &answer[0]["connector"]), (Some(1), &"snow".into()), "{answer}");
     }
 }
+
+/// The table `incident` is called `new` from now on.
+fn rename(bed: &mut Bed, new: &str) {
+    let config = bed.config.as_object_mut().expect("an object");
+    let own = |key: &String| key.starts_with("snow.table.inc.");
+    let moved: Vec<(String, Value)> = config.iter().filter(|(key, _)| own(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+    config.retain(|key, _| !own(key));
+    for (key, value) in moved {
+        config.insert(key.replace(".inc.", &format!(".{new}.")), value);
+    }
+    bed.set("snow.tables", new);
+}
+
+#[test]
+fn a_renamed_table_goes_on_from_its_cursor_and_takes_every_command_under_its_new_name() {
+    let mut bed = Bed::new(40);
+    bed.sweep(&[]).expect(0);
+    rename(&mut bed, "incidents");
+    // Before the first sweep under the new name as well as after it.
+    for _ in 0..2 {
+        let report = bed.run(&["status", "--output", "json"]).expect(0).json();
+        assert_eq!((&report["tables"][0]["state"], &report["orphans"]), (&"active".into(), &Value::Array(vec![])), "{report}");
+        assert_eq!(shown(&bed)["table"], "incidents");
+        bed.run(&["cursor", "pause", "--table", "incidents", "--yes"]).expect(0);
+        bed.sweep(&[]).expect(1);
+        let answer = bed.run(&["cursor", "resume", "--table", "incidents", "--yes", "--output", "json"]).expect(0).json();
+        assert_eq!(answer[0]["changed"], true, "what pauses a table resumes it: {answer}");
+        assert_eq!(bed.sweep(&[]).expect(0).table()["rows"], 0, "nothing is delivered again");
+    }
+    bed.run(&["cursor", "rewind", "--table", "incidents", "--to", "2026-01-01 00:00:00", "--yes"]).expect(0);
+    assert_eq!(bed.sweep(&[]).expect(0).table()["rows"], 40);
+    bed.run(&["cursor", "reset", "--table", "incidents", "--yes"]).expect(0);
+    assert_eq!(bed.sweep(&[]).expect(0).table()["rows"], 40);
+    let trail: Vec<String> = shown(&bed)["audit"].as_array().expect("a trail").iter().map(|entry| entry["what"].to_string()).collect();
+    assert_eq!(trail, ["\"pause\"", "\"resume\"", "\"pause\"", "\"resume\"", "\"rewind\"", "\"reset\""]);
+}
+
+/// Everything that is stored was written by a newer program.
+fn renew(bed: &Bed) {
+    let database = rusqlite::Connection::open(bed.path("tablesweep.db")).expect("the database");
+    database.execute("UPDATE item SET body = json_set(body, '$.format', 99)", []).expect("changed");
+}
+
+#[test]
+fn a_rollback_puts_an_exported_cursor_in_the_place_of_one_that_a_newer_program_wrote() {
+    let bed = Bed::new(100);
+    bed.sweep(&["--max-rows", "60"]).expect(0);
+    std::fs::write(bed.path("before.ndjson"), bed.run(&["cursor", "export"]).expect(0).stdout).expect("written");
+    bed.sweep(&[]).expect(0);
+    renew(&bed);
+    assert_eq!(bed.sweep(&[]).expect(1).table()["reason"]["code"], "Cursor.Format");
+    let report = bed.run(&["status", "--output", "json"]).expect(0).json();
+    super::schemas::keeps("status", &report);
+    let row = &report["tables"][0];
+    assert_eq!((&row["state"], &row["reason"]["code"]), (&"unreadable".into(), &"Cursor.Format".into()), "{row}");
+    bed.run(&["check"]).expect(0);
+    bed.run(&["cursor", "import", "before.ndjson"]).expect(2);
+    let ended = bed.run(&["cursor", "import", "before.ndjson", "--yes"]).expect(0);
+    assert!(ended.stderr.contains("format 99") && ended.stderr.contains("servicenow/127.0.0.1/incident/"), "{}", ended.stderr);
+    bed.sweep(&[]).expect(0);
+    let mut keys = bed.keys();
+    keys.sort();
+    keys.dedup();
+    assert_eq!((keys.len(), bed.status()["state"].as_str()), (100, Some("active")), "what came since comes again, and nothing is lost");
+    renew(&bed);
+    let ended = bed.run(&["cursor", "reset", "--table", "inc", "--yes"]).expect(0);
+    assert!(ended.stderr.contains("format 99") && ended.stderr.contains("starts anew"), "{}", ended.stderr);
+    assert_eq!(bed.sweep(&[]).expect(0).table()["rows"], 100);
+}
+
+#[test]
+fn an_import_that_no_sweep_could_go_on_from_or_that_skips_rows_is_refused_before_it_is_written() {
+    let bed = Bed::new(100);
+    bed.sweep(&["--max-rows", "60"]).expect(0);
+    let exported = bed.run(&["cursor", "export"]).expect(0).stdout;
+    let before = shown(&bed)["item"].clone();
+    let stamp = before["progress"]["cursor"]["timestamp"].as_str().expect("a time").to_owned();
+    for wrong in [exported.replace(&stamp, "2026-99-01 00:00:00"), exported.replace("\"identity\"", "\"identify\"")] {
+        std::fs::write(bed.path("wrong.ndjson"), format!("\n{wrong}")).expect("written");
+        let ended = bed.run(&["cursor", "import", "wrong.ndjson", "--yes"]).expect(2);
+        assert_eq!(ended.stderr.matches("line ").count(), 1, "one number, that of the line: {}", ended.stderr);
+        assert!(ended.stderr.contains("line 2: "), "{}", ended.stderr);
+    }
+    std::fs::write(bed.path("later.ndjson"), exported.replace(&stamp, "2026-01-01 00:00:04")).expect("written");
+    let ended = bed.run(&["cursor", "import", "later.ndjson", "--yes"]).expect(2);
+    assert!(ended.stderr.contains("Cursor.Forward") && ended.stderr.contains("--forward"), "{}", ended.stderr);
+    assert_eq!(shown(&bed)["item"], before, "nothing was changed");
+    let ended = bed.run(&["cursor", "import", "later.ndjson", "--yes", "--forward"]).expect(0);
+    assert!(ended.stderr.contains("are never delivered"), "{}", ended.stderr);
+    let ended = bed.run(&["cursor", "import", "-", "--yes"]).expect(2);
+    assert!(ended.stderr.contains("no line"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_copy_of_nothing_is_no_copy_and_is_told() {
+    let bed = Bed::new(1);
+    for (store, why) in [("sqlite:no-such.db", "does not exist"), ("sqlite:empty.db", "holds no cursor")] {
+        if why == "holds no cursor" {
+            bed.sweep(&[]).expect(0);
+            std::fs::rename(bed.path("tablesweep.db"), bed.path("empty.db")).expect("moved");
+            bed.run(&["cursor", "export", "--cursors", store]).expect(0);
+            let database = rusqlite::Connection::open(bed.path("empty.db")).expect("the database");
+            database.execute("DELETE FROM item", []).expect("emptied");
+        }
+        let ended = bed.run(&["cursor", "export", "--cursors", store]).expect(1);
+        assert!(ended.stdout.is_empty() && ended.stderr.contains(why), "{ended:?}");
+    }
+    let ended = bed.run(&["cursor", "show", "--cursors", "sqlite:no-such.db"]).expect(0);
+    assert!(ended.stderr.contains("does not exist"), "{ended:?}");
+    assert!(!bed.path("no-such.db").exists(), "a look makes no database");
+}
+
+#[test]
+fn who_commands_is_known_where_the_environment_does_not_say() {
+    let bed = Bed::new(10);
+    bed.sweep(&[]).expect(0);
+    let mut command = bed.command(&["cursor", "pause", "--table", "inc", "--yes"]);
+    for name in ["USER", "LOGNAME", "USERNAME"] {
+        command.env_remove(name);
+    }
+    super::bed::ended(command.spawn().expect("started")).expect(0);
+    let who = shown(&bed)["audit"][0]["who"].as_str().expect("a name").to_owned();
+    assert!(!who.is_empty() && who != "unknown", "{who}");
+}
+
+#[test]
+fn a_damaged_database_is_moved_away_before_its_copy_is_imported() {
+    let bed = Bed::new(100);
+    bed.sweep(&["--max-rows", "60"]).expect(0);
+    std::fs::write(bed.path("copy.ndjson"), bed.run(&["cursor", "export"]).expect(0).stdout).expect("written");
+    let mut bytes = std::fs::read(bed.path("tablesweep.db")).expect("the file");
+    // The header and the schema stay; every page after the first is damaged.
+    bytes[4096..].fill(0xff);
+    std::fs::write(bed.path("tablesweep.db"), bytes).expect("written");
+    let ended = bed.run(&["cursor", "import", "copy.ndjson", "--yes"]).expect(1);
+    assert!(ended.stderr.contains("move it away"), "{}", ended.stderr);
+    std::fs::rename(bed.path("tablesweep.db"), bed.path("damaged.db")).expect("moved");
+    bed.run(&["cursor", "import", "copy.ndjson", "--yes"]).expect(0);
+    bed.sweep(&[]).expect(0);
+    let mut keys = bed.keys();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 100, "no row is lost");
+}

@@ -63,7 +63,7 @@ fn a_cursor_that_no_document_has_any_more_is_listed() {
     let text = bed.run(&["status"]).expect(0).stdout;
     assert!(text.contains("the query changed"), "{text}");
 
-    for (key, setting) in [("snow.table.other.name", "incident"), ("snow.table.other.topic", "t"), ("snow.tables", "other")] {
+    for (key, setting) in [("snow.table.other.name", "problem"), ("snow.table.other.topic", "t"), ("snow.tables", "other")] {
         bed.set(key, setting);
     }
     let config = bed.config.as_object_mut().expect("an object");
@@ -116,10 +116,68 @@ fn a_parked_table_shows_its_reason_since_when_and_its_next_try_within_a_hundred_
     }
 }
 
+#[test]
+fn a_table_whose_sweeps_fail_shows_it_until_one_succeeds() {
+    let bed = Bed::new(5);
+    std::fs::write(bed.path("config/worker.json"), r#"{"bootstrap.servers": "127.0.0.1:1"}"#).expect("written");
+    for times in 1..=2 {
+        let code = bed.run(&["sweep", "--output", "json"]).expect(1).table()["reason"]["code"].clone();
+        let report = bed.run(&["status", "--output", "json"]).expect(0).json();
+        keeps("status", &report);
+        let row = &report["tables"][0];
+        assert_eq!((&row["state"], &row["reason"]["code"], &row["failures"]), (&"failing".into(), &code, &times.into()), "{row}");
+        assert!(row["started_at"].is_string() && row["failed_at"].is_string(), "{row}");
+    }
+    let text = bed.run(&["status"]).expect(0).stdout;
+    assert!(text.contains("failing") && text.contains("Sink.") && text.contains("last failed"), "{text}");
+    bed.sweep(&[]).expect(0);
+    let row = bed.status();
+    assert_eq!((&row["state"], &row["reason"], &row["failures"]), (&"active".into(), &Value::Null, &0.into()), "{row}");
+}
+
+#[test]
+fn a_refused_login_and_a_missing_secret_are_shown_for_every_table_they_keep_from_being_swept() {
+    let mut bed = Bed::new(5);
+    let password = bed.config["snow.auth.password"].as_str().expect("a password").to_owned();
+    bed.api.fault(Fault::status(401, "User Not Authenticated").always());
+    assert_eq!(bed.sweep(&[]).expect(1).table()["reason"]["code"], "Source.Unauthorized");
+    let row = bed.status();
+    assert_eq!((&row["state"], &row["reason"]["code"]), (&"parked".into(), &"Source.Unauthorized".into()), "{row}");
+    assert!(row["next_try"].is_string(), "{row}");
+    let ended = bed.run(&["cursor", "resume", "--table", "inc", "--yes"]).expect(0);
+    assert!(ended.stderr.contains("sign in again") && ended.stderr.contains("Source.Unauthorized"), "{}", ended.stderr);
+    assert_ne!(bed.status()["state"], "parked", "the next sweep signs in");
+    bed.api.clear_faults();
+
+    bed.set("snow.auth.password", "${env:TABLESWEEP_TEST_NOT_SET}");
+    assert_eq!(bed.sweep(&[]).expect(1).table()["reason"]["code"], "Config.Unresolved");
+    let row = bed.status();
+    assert_eq!((&row["state"], &row["reason"]["code"]), (&"parked".into(), &"Config.Unresolved".into()), "{row}");
+    bed.set("snow.auth.password", password);
+    bed.sweep(&[]).expect(0);
+    assert_eq!(bed.status()["state"], "active");
+}
+
+#[test]
+fn an_orphan_is_removed_by_its_place_and_a_cursor_in_use_is_not() {
+    let mut bed = Bed::new(10);
+    bed.sweep(&[]).expect(0);
+    let place = bed.run(&["cursor", "show", "--output", "json"]).expect(0).json()["cursors"][0]["place"].clone();
+    let remove = ["cursor", "remove", "--connector", "snow", "--place", place.as_str().expect("a place")];
+    let ended = bed.run(&[&remove[..], &["--yes"]].concat()).expect(2);
+    assert!(ended.stderr.contains("Cursor.InUse") && ended.stderr.contains("snow/inc"), "{}", ended.stderr);
+    bed.set("snow.table.inc.query", "active=true");
+    bed.run(&remove).expect(2);
+    let ended = bed.run(&[&remove[..], &["--yes"]].concat()).expect(0);
+    assert!(ended.stderr.contains("10 rows delivered") && ended.stderr.contains("starts anew"), "{}", ended.stderr);
+    assert_eq!(bed.run(&["status", "--output", "json"]).expect(0).json()["orphans"], Value::Array(vec![]));
+    bed.run(&[&remove[..], &["--yes"]].concat()).expect(1);
+}
+
 /// A table's status without what depends on the moment.
 fn lasting(mut row: Value) -> Value {
     for (field, value) in row.as_object_mut().expect("an object") {
-        let moves = ["since", "next_try", "swept_to", "lag_seconds", "last_rows_at", "started_at", "leased_until"];
+        let moves = ["since", "next_try", "swept_to", "lag_seconds", "last_rows_at", "started_at", "started_seconds", "leased_until"];
         if moves.contains(&field.as_str()) && !value.is_null() {
             *value = "at some moment".into();
         }

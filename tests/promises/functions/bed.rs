@@ -242,7 +242,8 @@ impl Bed {
             self.item(alias).await.expect("an item").identity;
         let [instance, table, field, id_field, fingerprint] = [instance, table, field, id_field, fingerprint].map(Some);
         let place = Place { connector, alias, source, instance, table, field, id_field, fingerprint };
-        let operator = Operator { store: &store, host: &Host::system(), who: "test".to_owned() };
+        let (host, places) = (Host::system(), std::slice::from_ref(&place));
+        let operator = Operator { store: &store, host: &host, places, who: "test".to_owned() };
         let prepared = operator.prepare(&place, Order::Pause { reason: "maintenance".to_owned() }).await.expect("prepared");
         operator.carry_out(prepared).await.expect("paused");
     }

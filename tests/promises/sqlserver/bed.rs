@@ -193,10 +193,10 @@ impl Bed {
     /// An operator's command on the only table; the announcement, and what it did.
     pub async fn order(&self, order: Order) -> (String, Outcome) {
         let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
-        let place = Place::of(&documents.connectors[0], &|_| None).remove(0);
+        let places = Place::of(&documents.connectors[0], &|_| None);
         let (store, host) = (self.store().await, Host::system());
-        let operator = Operator { store: &*store, host: &host, who: "ada".to_owned() };
-        let prepared = operator.prepare(&place, order).await.unwrap_or_else(|error| panic!("{error}"));
+        let operator = Operator { store: &*store, host: &host, places: &places, who: "ada".to_owned() };
+        let prepared = operator.prepare(&places[0], order).await.unwrap_or_else(|error| panic!("{error}"));
         let announcement = prepared.announcement.clone();
         let outcome = operator.carry_out(prepared).await.unwrap_or_else(|error| panic!("{error}"));
         (announcement, outcome)

@@ -11,13 +11,31 @@ async fn the_first_sweep_delivers_no_row_that_was_there_and_the_next_every_row_s
     let bed = Bed::new().with("mssql.table.orders.start", "latest");
     bed.insert(7);
     let report = bed.sweep().await;
-    assert_eq!((report.outcome, report.phase, report.rows), (Outcome::CaughtUp, Phase::Stream, 0), "{report:?}");
+    assert_eq!((report.outcome, report.phase, report.rows), (Outcome::CaughtUp, Some(Phase::Stream), 0), "{report:?}");
     assert_eq!(bed.cursor().await.as_deref(), Some("7"));
     // While nothing runs.
     bed.insert(5);
     assert_eq!(bed.sweep().await.rows, 5);
     assert_eq!(bed.keys(), bed.expected()[7..]);
     assert_eq!(bed.sweep().await.rows, 0);
+}
+
+#[tokio::test]
+async fn a_table_that_hands_its_alias_on_to_another_loses_no_row() {
+    let mut bed = Bed::new().with("mssql.table.orders.start", "latest");
+    bed.insert(5);
+    bed.sweep().await;
+    bed.run("CREATE TABLE dbo.fresh (id bigint IDENTITY CONSTRAINT fresh_id PRIMARY KEY, note nvarchar(400))");
+    bed.insert(2);
+    for (key, value) in [("name", "dbo.orders"), ("topic", "shop.orders"), ("sequence.column", "id"), ("start", "latest")] {
+        bed.set(&format!("mssql.table.before.{key}"), value);
+    }
+    bed.set("mssql.table.orders.name", "dbo.fresh");
+    bed.set("mssql.tables", "before,orders");
+    let reports = bed.sweep_all().await;
+    let said: Vec<_> = reports.iter().map(|report| (report.table.as_str(), report.outcome, report.rows, code(report))).collect();
+    assert_eq!(said, [("before", Outcome::CaughtUp, 2, None), ("orders", Outcome::CaughtUp, 0, None)], "{reports:#?}");
+    assert_eq!(bed.keys(), bed.expected()[5..]);
 }
 
 #[tokio::test]

@@ -24,13 +24,14 @@ fn wish() -> RewindOrder {
 async fn a_table_whose_cursor_is_a_number_is_refused_by_name() {
     let store = Arc::new(MemoryStore::new());
     let places = vec![place("inc", "servicenow"), place("orders", "sqlserver")];
-    let failure = rewind(&*store, &Host::system(), places, &wish()).await.expect_err("refused");
+    let failure = rewind(&*store, &Host::system(), &places, places.clone(), &wish()).await.expect_err("refused");
     assert_eq!(failure.code, "Event.Invalid");
     assert!(failure.message.contains("c/orders") && !failure.message.contains("c/inc"), "{failure}");
 }
 
 #[tokio::test]
 async fn a_table_that_was_never_swept_has_nothing_to_go_back_from() {
-    let failure = rewind(&MemoryStore::new(), &Host::system(), vec![place("inc", "servicenow")], &wish()).await.expect_err("refused");
+    let places = vec![place("inc", "servicenow")];
+    let failure = rewind(&MemoryStore::new(), &Host::system(), &places, places.clone(), &wish()).await.expect_err("refused");
     assert!(failure.code == "Cursor.Missing" && failure.message.contains("c/inc"), "{failure}");
 }

@@ -118,6 +118,7 @@ fn logged(mode: Mode, table: TableReport) -> Vec<Value> {
 fn the_line_of_a_table_has_each_count_under_its_name() {
     let table = TableReport {
         outcome: Outcome::More,
+        phase: Some(crate::cursor::Phase::Backfill),
         rows: 1,
         duplicates_suppressed: 2,
         rows_hidden: 3,

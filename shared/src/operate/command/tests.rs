@@ -3,9 +3,10 @@ use std::sync::Arc;
 use super::super::audits;
 use super::*;
 use crate::cursor::memory::MemoryStore;
-use crate::cursor::{Acquire, Expect, Hold, Identity, Progress, StoredWindow};
+use crate::cursor::{Acquire, BASELINE_NOTE, Expect, Hold, Identity, Progress, StoredWindow};
 use crate::host::ManualClock;
 use crate::operate::place::place;
+use crate::source::SCHEMA_CHANGED;
 
 const NOW: i64 = 1_800_000_000_000;
 
@@ -21,17 +22,22 @@ struct Bed {
     store: MemoryStore,
     host: Host,
     clock: Arc<ManualClock>,
+    places: Vec<Place>,
 }
 
 impl Bed {
     fn new() -> Self {
         let clock = ManualClock::at(NOW);
         let host = Host::with_clock(clock.clone());
-        Self { store: MemoryStore::with_host(host.clone()), host, clock }
+        Self { store: MemoryStore::with_host(host.clone()), host, clock, places: vec![place()] }
     }
 
     fn operator(&self) -> Operator<'_> {
-        Operator { store: &self.store, host: &self.host, who: "ada".to_owned() }
+        self.operator_of(&self.places)
+    }
+
+    fn operator_of<'o>(&'o self, places: &'o [Place]) -> Operator<'o> {
+        Operator { store: &self.store, host: &self.host, places, who: "ada".to_owned() }
     }
 
     async fn write(&self, key: &Key, change: Change) -> Item {
@@ -50,6 +56,11 @@ impl Bed {
             true => self.write(&key, Change::Commit(hold, progress)).await,
             false => self.write(&key, Change::Release(hold, progress, Standing::Active)).await,
         }
+    }
+
+    /// What lies at `key` was written by a newer program.
+    fn renew(&self, key: &Key) {
+        self.store.set_format(key, 99);
     }
 
     async fn order(&self, order: Order) -> Result<Outcome, CommandError> {
@@ -150,10 +161,158 @@ async fn an_import_is_refused_where_the_document_names_another_instance() {
     let bed = Bed::new();
     let mut item = Item::new(own());
     item.progress.cursor = Some(at("2026-05-01 00:00:00"));
-    let outcome = bed.order(Order::Import(Box::new(item.clone()))).await.expect("imported");
+    let outcome = bed.order(import(&item)).await.expect("imported");
     assert_eq!(outcome.after, item.progress.cursor);
     item.identity.instance = "dev.service-now.com".into();
-    assert_eq!(bed.order(Order::Import(Box::new(item))).await.expect_err("elsewhere").code(), "Cursor.Moved");
+    let refusal = bed.order(import(&item)).await.expect_err("elsewhere");
+    assert_eq!(refusal.code(), "Cursor.Moved");
+    assert!(refusal.to_string().contains("the exported cursor has instance \"dev.service-now.com\""), "{refusal}");
+}
+
+fn import(item: &Item) -> Order {
+    Order::Import { item: Box::new(item.clone()), forward: false }
+}
+
+#[tokio::test]
+async fn an_import_says_of_the_rows_what_a_rewind_says_and_asks_the_same() {
+    let bed = Bed::new();
+    let item = bed.swept(own(), "2026-06-01 00:00:00", false).await;
+    let exported = |stamp: &str| {
+        let mut exported = item.clone();
+        exported.progress.cursor = Some(at(stamp));
+        exported
+    };
+    let said = async |order: Order| bed.operator().prepare(&place(), order).await.map(|prepared| prepared.announcement);
+    let back = said(import(&exported("2026-05-01 00:00:00"))).await.expect("back");
+    assert!(back.contains("rows after 2026-05-01 00:00:00 are delivered again"), "{back}");
+    let same = said(import(&exported("2026-06-01 00:00:00"))).await.expect("the same");
+    assert!(same.contains("stands at 2026-06-01 00:00:00 already"), "{same}");
+    let later = exported("2026-07-01 00:00:00");
+    assert_eq!(bed.order(import(&later)).await.expect_err("forward").code(), "Cursor.Forward");
+    let meant = Order::Import { item: Box::new(later), forward: true };
+    assert!(said(meant.clone()).await.expect("meant").contains("are never delivered"));
+    assert_eq!(bed.order(meant).await.expect("meant").after, Some(at("2026-07-01 00:00:00")));
+}
+
+/// Another table of the documents.
+fn problem() -> Place {
+    let fingerprint = Some(Identity::fingerprint_of(&["problem", "", "true"]));
+    Place { alias: "prb".into(), table: Some("problem".into()), fingerprint, ..place() }
+}
+
+#[tokio::test]
+async fn a_table_under_a_new_alias_takes_every_command_and_the_one_that_has_the_old_alias_touches_nothing_of_it() {
+    // Swept as `prb`; the documents call it `inc` now, and another table `prb`.
+    let bed = Bed::new();
+    let item = bed.swept(Identity { alias: "prb".into(), ..own() }, "2026-06-01 00:00:00", false).await;
+    let places = [problem(), place()];
+    let order = async |place: &Place, order: Order| {
+        let operator = bed.operator_of(&places);
+        operator.carry_out(operator.prepare(place, order).await?).await
+    };
+    order(&place(), Order::Pause { reason: "r".into() }).await.expect("paused");
+    assert!(order(&place(), Order::Resume).await.expect("resumed").changed, "what pauses a table resumes it");
+    order(&place(), rewind("2026-05-01 00:00:00")).await.expect("rewound");
+    assert!(!order(&problem(), Order::Reset).await.expect("nothing is its own").changed);
+    let after = bed.store.read(&item.identity.key()).await.expect("read").expect("it stays");
+    assert_eq!(after.progress.cursor, Some(at("2026-05-01 00:00:00")));
+    // An import goes to its table, whatever the alias was when it was exported.
+    order(&place(), import(&Item { identity: item.identity.clone(), ..after })).await.expect("imported");
+    let after = bed.store.read(&item.identity.key()).await.expect("read").expect("there");
+    assert_eq!(after.identity.alias, "inc");
+    assert!(order(&place(), Order::Reset).await.expect("its own").changed);
+}
+
+#[tokio::test]
+async fn a_cursor_that_cannot_be_read_is_replaced_by_a_reset_or_an_import_that_names_it_and_by_nothing_else() {
+    for replaces in [Order::Reset, import(&Item::new(own()))] {
+        let bed = Bed::new();
+        let item = bed.swept(own(), "2026-06-01 00:00:00", false).await;
+        let key = item.identity.key();
+        bed.store.put_blob(&key.connector, &key.sibling(BASELINE), b"old", Expect::Any, None).await.expect("kept");
+        bed.renew(&key);
+        for order in [rewind("2026-05-01 00:00:00"), Order::Pause { reason: "r".into() }, Order::Resume] {
+            assert_eq!(bed.order(order).await.expect_err("it cannot be read").code(), "Cursor.Format");
+        }
+        let prepared = bed.operator().prepare(&place(), replaces).await.expect("allowed");
+        assert!(prepared.announcement.contains(&key.place) && prepared.announcement.contains("format 99"), "{}", prepared.announcement);
+        bed.operator().carry_out(prepared).await.expect("replaced");
+        assert_eq!(bed.store.list_blobs(&key.connector).await.expect("listed"), []);
+        let listing = bed.store.survey("c").await.expect("listed");
+        assert_eq!(listing.unreadable, []);
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_that_cannot_be_read_is_in_no_other_tables_way() {
+    let bed = Bed::new();
+    let other = bed.swept(problem().identity().expect("all is known"), "2026-06-01 00:00:00", false).await;
+    bed.renew(&other.identity.key());
+    bed.swept(own(), "2026-06-01 00:00:00", false).await;
+    let places = [problem(), place()];
+    let operator = bed.operator_of(&places);
+    let prepared = operator.prepare(&place(), rewind("2026-05-01 00:00:00")).await.expect("its own can be read");
+    operator.carry_out(prepared).await.expect("rewound");
+}
+
+#[tokio::test]
+async fn an_orphan_is_removed_with_all_that_lies_beside_it_and_a_cursor_in_use_is_not() {
+    let bed = Bed::new();
+    let used = bed.swept(own(), "2026-06-01 00:00:00", false).await.identity.key();
+    let former = bed.swept(Identity { fingerprint: "f".into(), ..own() }, "2026-06-01 00:00:00", false).await;
+    let key = former.identity.key();
+    bed.store.put_blob(&key.connector, &key.sibling(BASELINE), b"old", Expect::Any, None).await.expect("kept");
+    let operator = bed.operator();
+    assert_eq!(operator.prepare_removal("c", &used.place).await.expect_err("in use").code(), "Cursor.InUse");
+    assert_eq!(operator.prepare_removal("c", "nowhere").await.expect_err("none").code(), "Cursor.Missing");
+    let removal = operator.prepare_removal("c", &key.place).await.expect("allowed");
+    assert!(
+        removal.announcement.contains("2026-06-01 00:00:00") && removal.announcement.contains("starts anew"),
+        "{}",
+        removal.announcement
+    );
+    operator.remove(removal).await.expect("removed");
+    assert_eq!(bed.store.read(&key).await.expect("read"), None);
+    assert_eq!(bed.store.list_blobs("c").await.expect("listed"), []);
+    assert!(bed.store.read(&used).await.expect("read").is_some());
+    let audits = audits(&bed.store, "c").await.expect("listed");
+    assert!(audits.iter().any(|audit| audit.what == "remove" && audit.is_of(&key.place, "inc")), "{audits:?}");
+    // What cannot be read and is nobody's goes the same way.
+    let gone = bed.swept(Identity { alias: "gone".into(), table: "gone".into(), ..own() }, "2026-06-01 00:00:00", false).await;
+    bed.renew(&gone.identity.key());
+    let removal = operator.prepare_removal("c", &gone.identity.key().place).await.expect("allowed");
+    operator.remove(removal).await.expect("removed");
+    assert_eq!(bed.store.survey("c").await.expect("listed").unreadable, []);
+}
+
+#[tokio::test]
+async fn commands_of_one_second_are_told_in_their_order() {
+    let bed = Bed::new();
+    bed.swept(own(), "2026-06-01 00:00:00", false).await;
+    for n in 0..8 {
+        bed.order(rewind(&format!("2026-05-{:02} 00:00:00", 20 - n))).await.expect("rewound");
+        bed.clock.advance(Duration::from_millis(1));
+    }
+    let after: Vec<_> = audits(&bed.store, "c").await.expect("listed").into_iter().map(|audit| audit.after).collect();
+    let expected: Vec<_> = (0..8).map(|n| Some(at(&format!("2026-05-{:02} 00:00:00", 20 - n)))).collect();
+    assert_eq!(after, expected);
+}
+
+#[tokio::test]
+async fn a_refused_login_is_forgotten_by_a_resume_which_says_so() {
+    let bed = Bed::new();
+    bed.swept(own(), "2026-06-01 00:00:00", false).await;
+    let parked = crate::cursor::Parked::after(&Standing::Active, "Source.Unauthorized", "the login was refused".into(), NOW);
+    let refused = serde_json::json!({ "parked": parked }).to_string();
+    let instance = own().instance;
+    bed.store.put_blob(&format!("@{instance}"), "login", refused.as_bytes(), Expect::Any, None).await.expect("kept");
+    bed.store.put_blob(&format!("@{instance}"), "requests", b"{}", Expect::Any, None).await.expect("kept");
+    let prepared = bed.operator().prepare(&place(), Order::Resume).await.expect("allowed");
+    assert!(prepared.changes && prepared.announcement.contains("Source.Unauthorized"), "{}", prepared.announcement);
+    bed.operator().carry_out(prepared).await.expect("resumed");
+    let left = bed.store.list_blobs(&format!("@{instance}")).await.expect("listed");
+    assert_eq!(left.iter().map(|(place, _)| place.as_str()).collect::<Vec<_>>(), ["requests"], "the count of requests is no login");
+    assert!(!bed.order(Order::Resume).await.expect("nothing to do").changed);
 }
 
 /// A table that waits, found with `found` in place of its baseline.
@@ -196,7 +355,19 @@ async fn no_schema_is_accepted_for_a_table_that_waits_for_something_else_or_has_
     assert!(!bed.order(Order::AcceptSchema).await.expect("nothing to do").changed);
     let bed = Bed::new();
     bed.swept(own(), "2026-06-01 00:00:00", false).await;
-    assert_eq!(bed.order(Order::AcceptSchema).await.expect_err("none").code(), "Cursor.NoBaseline");
+    let refusal = bed.order(Order::AcceptSchema).await.expect_err("none");
+    assert!(refusal.code() == "Cursor.NoBaseline" && refusal.to_string().contains("columns as they come"), "{refusal}");
+    let refusal = CommandError::no_baseline(&Place { source: "sqlserver".into(), ..place() }).to_string();
+    assert!(refusal.contains("not activated yet") && !refusal.contains("as they come"), "{refusal}");
+}
+
+#[tokio::test]
+async fn a_resume_of_a_table_that_waits_for_its_schema_names_the_command_that_takes_it() {
+    let bed = Bed::new();
+    drifted(&bed, SCHEMA_CHANGED).await;
+    let prepared = bed.operator().prepare(&place(), Order::Resume).await.expect("allowed");
+    assert!(!prepared.changes && prepared.announcement.contains("cursor accept-schema"), "{}", prepared.announcement);
+    assert!(prepared.announcement.contains("a column is gone"), "{}", prepared.announcement);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::cursor::memory::MemoryStore;
-use crate::cursor::{Acquire, Change, Hold, Identity, Key, Parked, Progress, Waiting, Write};
+use crate::cursor::{Acquire, Change, Expect, Hold, Identity, Key, Parked, Progress, Waiting, Write};
 use crate::operate::place::place;
 
 const NOW: i64 = 1_800_000_000_000;
@@ -89,7 +89,7 @@ async fn a_table_that_is_caught_up_lags_from_what_was_swept_and_one_that_is_behi
 #[tokio::test]
 async fn a_cursor_without_a_table_is_an_orphan_and_says_why() {
     let cases = [
-        (Identity { alias: "gone".into(), ..own() }, Activity::NeverSwept, Why::NoDocument),
+        (Identity { alias: "gone".into(), table: "gone".into(), ..own() }, Activity::NeverSwept, Why::NoDocument),
         (Identity { fingerprint: "f".into(), ..own() }, Activity::NeverSwept, Why::ChangedQuery),
         (Identity { instance: "dev.service-now.com".into(), ..own() }, Activity::Moved, Why::Moved),
     ];
@@ -151,4 +151,61 @@ async fn a_lease_that_lives_as_long_as_its_process_has_no_end_to_show() {
     write(&store, &key, Change::Acquire(acquire)).await;
     let row = look(&store, NOW).await.tables.remove(0);
     assert_eq!((row.leased, row.leased_until), (true, None));
+}
+
+#[tokio::test]
+async fn a_table_under_a_new_alias_is_the_one_that_was_swept_and_its_cursor_is_no_orphan() {
+    let store = swept(
+        Identity { alias: "incidents".into(), ..own() },
+        Progress { phase: Phase::Stream, ..Progress::default() },
+        Some(Standing::Active),
+    )
+    .await;
+    let report = look(&store, NOW).await;
+    assert_eq!((report.tables[0].state, report.tables[0].phase, report.orphans), (Activity::Active, Some(Phase::Stream), vec![]));
+}
+
+#[tokio::test]
+async fn failures_in_a_row_are_shown_with_their_code_and_since_when() {
+    let first = Failed::after(None, "Sink.Timeout", NOW - 60_000);
+    let failed = Failed::after(Some(&first), "Sink.Unreachable", NOW - 1_000);
+    let store = swept(own(), Progress::default().with_failed(Some(&failed)), Some(Standing::Active)).await;
+    let row = look(&store, NOW).await.tables.remove(0);
+    assert_eq!((row.state, row.failures), (Activity::Failing, 2));
+    assert!(row.reason.is_some_and(|reason| reason.code == "Sink.Unreachable" && reason.message.contains("2 sweeps")));
+    assert_eq!((row.since, row.failed_at), (Some(rfc3339(NOW - 60_000)), Some(rfc3339(NOW - 1_000))));
+    assert_eq!((row.started_at, row.started_seconds), (Some(rfc3339(NOW)), Some(0)));
+}
+
+#[tokio::test]
+async fn a_cursor_that_cannot_be_read_is_one_bad_line_and_takes_no_other_away() {
+    let store = swept(own(), Progress::default(), Some(Standing::Active)).await;
+    let problem = Place { alias: "prb".into(), table: Some("problem".into()), fingerprint: Some("p".into()), ..place() };
+    let other = problem.identity().expect("all is known");
+    let gone = Identity { alias: "gone".into(), table: "gone".into(), ..own() };
+    for identity in [other, gone.clone()] {
+        let key = identity.key();
+        write(&store, &key, Change::Create(identity)).await;
+        store.set_format(&key, 99);
+    }
+    let report = status(Some(&store), "memory", &[place(), problem], NOW).await.expect("an answer");
+    assert_eq!(report.tables.iter().map(|row| row.state).collect::<Vec<_>>(), [Activity::Active, Activity::Unreadable]);
+    assert!(report.tables[1].reason.as_ref().is_some_and(|reason| reason.code == "Cursor.Format" && reason.message.contains("format 99")));
+    let orphans: Vec<_> = report.orphans.iter().map(|orphan| (orphan.table.as_str(), orphan.place.as_str(), orphan.why)).collect();
+    assert_eq!(orphans, [("gone", gone.key().place.as_str(), Why::Unreadable)]);
+}
+
+#[tokio::test]
+async fn a_refused_login_of_the_instance_is_shown_for_its_tables_unless_they_are_held_themselves() {
+    let refused = Parked::after(&Standing::Active, "Source.Unauthorized", "the login was refused".into(), NOW);
+    let blob = serde_json::json!({ "parked": refused }).to_string();
+    let paused = Standing::Paused(crate::cursor::Paused { reason: "r".into(), since_ms: NOW });
+    for (standing, code, next_try) in
+        [(Standing::Active, "Source.Unauthorized", Some(rfc3339(refused.next_try_ms))), (paused, "Cursor.Paused", None)]
+    {
+        let store = swept(own(), Progress::default(), Some(standing)).await;
+        store.put_blob(&format!("@{}", own().instance), "login", blob.as_bytes(), Expect::Any, None).await.expect("kept");
+        let row = look(&store, NOW).await.tables.remove(0);
+        assert_eq!((row.reason.map(|reason| reason.code), row.next_try), (Some(code.to_owned()), next_try));
+    }
 }

@@ -12,6 +12,7 @@ use crate::cursor::{Identity, Position};
 pub(super) const RULES: CursorRules = CursorRules {
     identity: known_identity,
     read: typed,
+    is_position: |position| read(position).is_some_and(|at| written(&at) == *position),
     is_forward,
     after_reset: " (start.timestamp), and rows after that are delivered again",
     has_baseline: false,

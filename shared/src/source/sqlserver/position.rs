@@ -9,6 +9,7 @@ use crate::cursor::{Identity, Position};
 pub(super) const RULES: CursorRules = CursorRules {
     identity: known_identity,
     read: typed,
+    is_position: |position| read(position).is_some_and(|at| written(at) == *position),
     is_forward,
     after_reset: " (start): with start=latest, rows that are there now and were not delivered never are",
     has_baseline: true,
