@@ -55,8 +55,8 @@ impl Life<'_> {
         if step.patient {
             self.outlast_lease().await?;
         }
-        let due = self.due(step);
         self.plan_node(step)?;
+        let due = self.due(step);
         self.world.swept_at(self.now);
         self.tally.add("sweeps", 1);
         self.api.clear_log();
