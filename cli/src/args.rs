@@ -22,8 +22,8 @@ Begin with `tablesweep demo`, then `tablesweep check` on your documents and
 `tablesweep sweep --cursors memory --sink -` for a look at rows that moves nothing.
 
 Exit codes:
-  0    every table is caught up, has more, or was skipped
-  1    a table failed, is parked or paused, or a store or broker is out of reach
+  0    done; of a sweep: every table is caught up, has more, or was skipped
+  1    a store or broker is out of reach; of a sweep: a table failed, is parked or paused; of check --probe: a finding is bad
   2    documents or arguments are wrong
   130  interrupted; what was acknowledged is committed
 

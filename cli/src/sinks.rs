@@ -14,7 +14,7 @@ use tablesweep::sink::ndjson::NdjsonSink;
 use crate::exit::Stop;
 
 /// The worker's key that a sweep into Kafka cannot do without.
-const BROKERS: &str = "bootstrap.servers";
+pub const BROKERS: &str = "bootstrap.servers";
 
 /// A sink, as it is named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,8 @@ use crate::documents;
 use crate::exit::{Exit, Stop};
 use crate::interrupt;
 use crate::output::{self, note};
-use crate::sinks::SinkSpec;
+use crate::sinks::{self, SinkSpec};
+use crate::stores::StoreSpec;
 
 use progress::Progress;
 
@@ -39,6 +40,7 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
     }
     let deadline = arguments.max_seconds.map(|seconds| host.monotonic() + Duration::from_secs(seconds));
 
+    let into_kafka = documents.worker.values.is_set(sinks::BROKERS);
     let resolver = Arc::new(secrets::resolver(&documents, &host));
     let progress = Progress::new(host.clone());
     let sinks = progress.watching(arguments.sink.open(&documents, &resolver, &host).await?);
@@ -70,11 +72,25 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
     tables.extend(refused.iter().flat_map(Refused::reports));
     let report = SweepReport::together(arguments.mode, tables);
     tell(&report, &arguments)?;
+    if arguments.sink == SinkSpec::Stdout && store_spec != StoreSpec::Memory && into_kafka {
+        tell_moved(&report, &store_spec);
+    }
     Ok(match (*stop.borrow(), report.tables.iter().all(|table| table.outcome.is_good())) {
         (true, _) => Exit::Interrupted,
         (false, true) => Exit::Good,
         (false, false) => Exit::Bad,
     })
+}
+
+/// A look at rows moves the cursors that sweeps into Kafka go on from, unless it has cursors of its own.
+fn tell_moved(report: &SweepReport, store: &StoreSpec) {
+    let rows: u64 = report.tables.iter().map(|table| table.rows).sum();
+    if rows > 0 {
+        let store = store.name();
+        note(&format!(
+            "the cursors in {store} have moved: a sweep into Kafka from there will not deliver these {rows} rows. `--cursors memory` looks and moves nothing"
+        ));
+    }
 }
 
 /// With less time than the reserve nothing could ever be delivered.

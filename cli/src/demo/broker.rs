@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
-use rdkafka::message::{Headers as _, Message as _};
+use rdkafka::message::{Header, Headers as _, Message as _};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
@@ -78,9 +78,10 @@ impl Broker {
             found.records += 1;
             if found.records == wanted {
                 let key = String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned();
-                let table = message.headers().and_then(|headers| headers.iter().find(|header| header.key == "snow.table"));
-                let table = table.and_then(|header| header.value).map(String::from_utf8_lossy).unwrap_or_default().into_owned();
-                found.last = format!("partition {}, key {key}, snow.table={table}", message.partition());
+                let is_table = |header: &Header<'_, &[u8]>| ["snow.table", "mssql.table"].contains(&header.key);
+                let table = message.headers().and_then(|headers| headers.iter().find(is_table));
+                let table = table.map(|header| format!("{}={}", header.key, String::from_utf8_lossy(header.value.unwrap_or_default())));
+                found.last = format!("partition {}, key {key}, {}", message.partition(), table.unwrap_or_default());
             }
         }
         Ok(found)

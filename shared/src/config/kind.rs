@@ -128,7 +128,10 @@ pub(super) fn aliases(text: &str) -> Result<Vec<String>, String> {
 
 /// Reads an address.
 pub(super) fn endpoint(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("is no URL: {error}"))?;
+    let url = Url::parse(text).map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => "is no URL: it must begin with https://".to_owned(),
+        other => format!("is no URL: {other}"),
+    })?;
     if url.scheme() != "https" && url.scheme() != "http" {
         return Err("is neither an https nor an http address".into());
     }

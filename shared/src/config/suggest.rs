@@ -9,7 +9,8 @@ pub(super) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         // A name that stops at a dot is unfinished rather than misspelt: `linger` for `linger.ms`.
         let unfinished = candidate.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         let distance = strsim::osa_distance(name, candidate);
-        (unfinished || distance <= allowed).then_some((distance, candidate))
+        // Of two that are as near, the one that goes on where the name ends: `user` is the beginning of `username` and not a slip of `type`.
+        (unfinished || distance <= allowed).then_some(((distance, !candidate.starts_with(name)), candidate))
     };
-    candidates.into_iter().filter_map(near).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+    candidates.into_iter().filter_map(near).min_by_key(|(rank, _)| *rank).map(|(_, candidate)| candidate)
 }

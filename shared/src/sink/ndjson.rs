@@ -55,7 +55,7 @@ impl NdjsonSink {
     /// while it wrote, is removed.
     ///
     /// # Errors
-    /// `Sink.Io` when the file cannot be opened, or when its last line is torn and is none of ours.
+    /// `Sink.Io` when the file cannot be opened, or when it holds something else than records.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
         Ok(Self::to(Target::file(path.as_ref())?))
     }
@@ -63,7 +63,8 @@ impl NdjsonSink {
     /// Writes to standard output.
     ///
     /// # Errors
-    /// `Sink.Io` when standard output is closed.
+    /// `Sink.Io` when it cannot be duplicated. One that was closed before this process began cannot be told from `/dev/null`, which the
+    /// standard library opens in its place.
     pub fn stdout() -> Result<Self, Failure> {
         Ok(Self::to(Target::stdout()?))
     }

@@ -314,7 +314,7 @@ impl Resolver {
         match reference.provider {
             Provider::Env => (self.env)(&reference.path)
                 .map(SecretString::from)
-                .ok_or_else(|| permanent(format!("the environment has no variable {}", reference.path))),
+                .ok_or_else(|| permanent(format!("the environment has no variable {}, or it is empty", reference.path))),
             Provider::File | Provider::SecretsManager | Provider::Ssm => {
                 let place = (reference.provider, reference.path.clone());
                 let cached = cache.places.get(&place).ok_or_else(|| permanent("was not read"))?;

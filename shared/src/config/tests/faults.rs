@@ -143,6 +143,7 @@ fn two_connectors_of_one_name_are_refused_naming_both_documents() {
 fn an_unknown_key_is_refused_with_the_nearest_one() {
     refused(&[("snow.source.batchsize", "1")], "snow.source.batchsize", &["did you mean snow.source.batch.size?"]);
     refused(&[("task.max", "1")], "task.max", &["did you mean tasks.max?"]);
+    refused(&[("snow.auth.user", "x")], "snow.auth.user", &["did you mean snow.auth.username?"]);
     refused(&[("snow.table.inc.topik", "1")], "snow.table.inc.topik", &["did you mean snow.table.inc.topic?"]);
     refused(&[("producer.override.linger", "1")], "producer.override.linger", &["did you mean producer.override.linger.ms?"]);
     let (_, value, message) = Dir::new().servicenow("snow", &[("frobnicate", "hunter2")]).fault();
@@ -178,7 +179,7 @@ fn every_type_names_what_it_allows() {
     refused(&[("snow.table.inc.name", "Incident table")], "snow.table.inc.name", &["is no table's name"]);
     refused(&[("snow.table.inc.fields", "sys_id,,sys_updated_on")], "snow.table.inc.fields", &["is no field's name"]);
     refused(&[("snow.url", "https://acme.service-now.com/now")], "snow.url", &["give the host alone"]);
-    refused(&[("snow.url", "acme.service-now.com")], "snow.url", &["is no URL"]);
+    refused(&[("snow.url", "acme.service-now.com")], "snow.url", &["is no URL", "begin with https://"]);
     accepted(&[
         ("snow.table.inc.fields", "sys_id, sys_updated_on, caller_id.name, u_a$b"),
         ("snow.url", "https://ACME.service-now.com:8443/"),

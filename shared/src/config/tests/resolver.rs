@@ -105,7 +105,7 @@ async fn everything_that_is_missing_is_one_error_that_quotes_no_secret() {
     let report = error.to_string();
     assert!(report.starts_with("connectors/snow.json: 8 placeholders without a value:"), "{report}");
     for part in [
-        "${env:NO_HOST} of snow.url: the environment has no variable NO_HOST",
+        "${env:NO_HOST} of snow.url: the environment has no variable NO_HOST, or it is empty",
         "${file:/nowhere/x.properties:user} of snow.auth.username: the file cannot be read",
         "${secretsmanager:none:password} of snow.auth.password: there is no such secret",
         "${secretsmanager:s:password} of snow.auth.password: the secret has no entry \"password\"",

@@ -16,6 +16,9 @@ pub(super) enum NdjsonError {
     )]
     Foreign { target: String },
 
+    #[error("{target} holds something else than records, so nothing is appended to it. Name another file after `ndjson:`")]
+    NotRecords { target: String },
+
     #[error(
         "{target} is locked by another process for more than {waited_ms} ms, so this page was not written. \
          End that process, or give each process its own file"
@@ -62,7 +65,7 @@ impl From<NdjsonError> for Failure {
     fn from(error: NdjsonError) -> Self {
         let retry = match &error {
             NdjsonError::Io { retry, .. } => *retry,
-            NdjsonError::Foreign { .. } => Retry::Never,
+            NdjsonError::Foreign { .. } | NdjsonError::NotRecords { .. } => Retry::Never,
             NdjsonError::Locked { .. } | NdjsonError::Unsynced { .. } | NdjsonError::Interrupted { .. } => Retry::NextTick,
         };
         Failure::new("Sink.Io", retry, error.to_string())

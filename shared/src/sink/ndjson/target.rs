@@ -128,10 +128,14 @@ impl Target {
     }
 
     /// Cuts off a last line without an end, and gives the file's length. Only under the lock: without it the line may
-    /// be one that another process is writing.
+    /// be one that another process is writing. A file that begins otherwise than with a record is somebody else's.
     fn repair(&self) -> Result<u64, NdjsonError> {
         let failed = |error: io::Error| NdjsonError::io(&self.name, "read", &error);
         let length = self.file.metadata().map_err(failed)?.len();
+        let begin = self.read(0, length.min(LINE_START.len() as u64)).map_err(failed)?;
+        if !LINE_START.starts_with(&begin) {
+            return Err(NdjsonError::NotRecords { target: self.name.clone() });
+        }
         let end = self.end_of_last_line(length).map_err(failed)?;
         if end == length {
             return Ok(length);

@@ -134,11 +134,14 @@ async fn a_line_torn_by_another_process_meanwhile_is_removed_before_the_next_wri
 fn a_file_that_is_not_ours_is_refused_and_not_cut() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("worker.json");
-    fs::write(&path, "{\"bootstrap.servers\": \"b:9092\"}").unwrap();
-    let failure = NdjsonSink::open(&path).unwrap_err();
-    assert_eq!((&*failure.code, failure.retry), ("Sink.Io", Retry::Never));
-    assert!(failure.message.contains("worker.json"), "{failure}");
-    assert_eq!(fs::read(&path).unwrap(), b"{\"bootstrap.servers\": \"b:9092\"}");
+    let record = String::from_utf8(line::page(&[record("1", "1")])).unwrap();
+    for foreign in ["{\"bootstrap.servers\": \"b:9092\"}", "{\n  \"bootstrap.servers\": \"b:9092\"\n}\n", "x\n", &format!("{record}something else")] {
+        fs::write(&path, foreign).unwrap();
+        let failure = NdjsonSink::open(&path).unwrap_err();
+        assert_eq!((&*failure.code, failure.retry), ("Sink.Io", Retry::Never));
+        assert!(failure.message.contains("worker.json"), "{failure}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), foreign);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -193,6 +193,8 @@ fn what_librdkafka_says_of_a_connection_is_told_apart_by_what_a_person_must_chan
         ),
         (transport, "b-1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused", None),
         (transport, "b-1: Disconnected: connection closed by peer", None),
+        (transport, "b-1: Connection setup timed out in state APIVERSION_QUERY (after 30021ms in state)", None),
+        (transport, "b-1: Timed out ApiVersionRequest in state APIVERSION_QUERY", None),
         (Code::Resolve, "b-1: Failed to resolve: Name or service not known", None),
         (
             Code::UnsupportedSASLMechanism,

@@ -267,7 +267,7 @@ fn store(reader: &mut Reader<'_>, prefix: &str) -> Option<Store> {
 
 /// What must stand together, and what stands there in vain.
 pub(super) fn check(values: &Values, faults: &mut Faults) {
-    if values.text("snow.url").is_some_and(|url| url.starts_with("http:")) {
+    if values.text("snow.url").is_some_and(|url| url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http:"))) {
         let message = "is http: rows and credentials cross the network in clear; use https unless this is a test";
         faults.warn(values.fault("snow.url", message));
         if values.is_given("snow.tls.keystore.path") {
