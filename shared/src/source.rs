@@ -51,14 +51,23 @@ pub trait Table: Send + Sync {
         Ok(Probed::default())
     }
 
-    /// How many rows that are there now would never be delivered if the cursor at `from` were dropped, where the document says to
+    /// Which rows that are there now would never be delivered if the cursor at `from` were dropped, where the document says to
     /// begin after them; `None` where a table that begins anew leaves out none.
     ///
     /// # Errors
     /// The source does not say.
-    async fn left_out_by_reset(&self, _from: &Position, _allowance: &Allowance) -> Result<Option<u64>, Failure> {
+    async fn left_out_by_reset(&self, _from: &Position, _allowance: &Allowance) -> Result<Option<LeftOut>, Failure> {
         Ok(None)
     }
+}
+
+/// Rows that a reset leaves out for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many.
+    pub rows: u64,
+    /// All rows of the table lie at or before the cursor: it began anew since, or lost its last rows, and these are all that it has.
+    pub began_anew: bool,
 }
 
 /// What a probe that found nothing wrong has to say.

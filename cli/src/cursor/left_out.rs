@@ -11,6 +11,7 @@ use tablesweep::cursor::Position;
 use tablesweep::host::Host;
 use tablesweep::operate::{Found, Place};
 use tablesweep::secrets;
+use tablesweep::source::LeftOut;
 use tablesweep::sweep::{Allowance, ByteBudget};
 
 use super::change;
@@ -54,7 +55,13 @@ async fn tell_one(assembly: &Assembly, place: &Place, cursor: &Position, host: &
     let name = format!("{}/{}", place.connector, place.alias);
     match counted {
         Ok(None) => {}
-        Ok(Some(rows)) => note(&format!("{name}: {rows} rows lie after the cursor now and are not delivered if it begins anew")),
+        Ok(Some(LeftOut { rows, began_anew: false })) => {
+            note(&format!("{name}: {rows} rows lie after the cursor now and are not delivered if it begins anew"));
+        }
+        Ok(Some(LeftOut { rows, began_anew: true })) => note(&format!(
+            "{name}: the table was truncated, its sequence began anew, or it lost its last rows: none of its {rows} rows lies after the cursor, and \
+             none of them is delivered if it begins anew. To have them delivered, `tablesweep cursor rewind --to` a number below the first"
+        )),
         Err(failure) => note(&format!("{name}: how many rows after the cursor are left out cannot be told: {failure}")),
     }
 }

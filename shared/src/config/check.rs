@@ -44,7 +44,10 @@ fn connector_files(dir: &Path, faults: &mut Faults) -> Vec<String> {
     let entries = match std::fs::read_dir(dir.join(CONNECTORS)) {
         Ok(entries) => entries,
         Err(error) => {
-            faults.push(Fault::of_file(CONNECTORS, format!("{} cannot be read as the folder of connector documents: {error}", dir.join(CONNECTORS).display())));
+            faults.push(Fault::of_file(
+                CONNECTORS,
+                format!("{} cannot be read as the folder of connector documents: {error}", dir.join(CONNECTORS).display()),
+            ));
             return Vec::new();
         }
     };

@@ -57,7 +57,7 @@ use crate::cursor::{Identity, Position};
 use crate::failure::{Failure, Retry};
 use crate::host::Host;
 use crate::record::{self, Shape};
-use crate::source::{Probed, Resume, Spent, Table, TableSweep};
+use crate::source::{LeftOut, Probed, Resume, Spent, Table, TableSweep};
 use crate::sweep::Allowance;
 
 /// What the names of schemas begin with.
@@ -159,12 +159,12 @@ impl Table for SqlTable {
         Ok(Probed { is_proven: true, spent: Spent { requests: 2, bytes_in, ..Spent::default() }, ..Probed::default() })
     }
 
-    async fn left_out_by_reset(&self, from: &Position, allowance: &Allowance) -> Result<Option<u64>, Failure> {
+    async fn left_out_by_reset(&self, from: &Position, allowance: &Allowance) -> Result<Option<LeftOut>, Failure> {
         if self.table.start != keys::Start::Latest {
             return Ok(None);
         }
         let from = position::read(from).ok_or_else(|| self.unreadable(from))?;
-        let counted = Box::pin(self.count_after(from, allowance)).await;
+        let counted = Box::pin(self.left_out(from, allowance)).await;
         counted.map(Some).map_err(|error| self.failure(&error))
     }
 }
@@ -179,11 +179,18 @@ impl SqlTable {
         Ok((open, self.server.plan(table, &baseline)))
     }
 
-    async fn count_after(&self, from: Option<Sequence>, allowance: &Allowance) -> Result<u64, Error> {
+    /// The rows after `from`, which a table that begins after all its rows would pass over. Where there are rows and none of them is
+    /// after `from`, the sequence has begun anew and what is there may not have been delivered.
+    async fn left_out(&self, from: Option<Sequence>, allowance: &Allowance) -> Result<LeftOut, Error> {
         let (mut open, plan) = self.look(allowance).await?;
-        let count = session::count(&open.ask(|locks| plan.count(from, None, locks), allowance).await?)?;
+        let mut rows = session::count(&open.ask(|locks| plan.count(from, None, locks), allowance).await?)?;
+        let highest = session::highest(&open.ask(|locks| plan.highest(locks), allowance).await?)?;
+        let began_anew = highest.is_some_and(|highest| Some(highest) < from);
+        if began_anew {
+            rows = session::count(&open.ask(|locks| plan.count(None, None, locks), allowance).await?)?;
+        }
         open.close().await;
-        Ok(count)
+        Ok(LeftOut { rows, began_anew })
     }
 
     fn failure(&self, error: &Error) -> Failure {

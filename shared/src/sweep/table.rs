@@ -505,7 +505,8 @@ impl<'a> Sweep<'a> {
                 tracing::error!(connector, table, code = &*failure.code, reason = failure.message, "the table waits for its source");
             }
             (Standing::Waiting(waiting), None) => {
-                tracing::info!(connector, table, code = waiting.code, "the source is as it was; the table goes on");
+                // Not that all is as it was: rows may have passed by meanwhile, and what it waited for says which.
+                tracing::warn!(connector, table, code = waiting.code, waited_for = waiting.message, "the table goes on from its cursor");
             }
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! Which tables are accepted, and with which words the others are refused.
 
+use tablesweep::cursor::Standing;
 use tablesweep::sweep::Outcome;
 use tablesweep_testbed::tds::{self, Login};
 
@@ -96,6 +97,7 @@ async fn a_sequence_column_that_does_not_guarantee_its_order_is_refused_with_the
         ),
         (table("a int NOT NULL, id AS a + 1, CONSTRAINT orders_id UNIQUE (id)"), "is computed when it is read"),
         (table("id int MASKED WITH (FUNCTION = 'default()') NOT NULL CONSTRAINT orders_id PRIMARY KEY"), "is masked"),
+        (table("id int IDENTITY(-1, -1) CONSTRAINT orders_id PRIMARY KEY"), "counts down"),
         (
             table(
                 "id int ENCRYPTED WITH (COLUMN_ENCRYPTION_KEY = k, ENCRYPTION_TYPE = DETERMINISTIC, ALGORITHM = 'AEAD_AES_256_CBC_HMAC_SHA_256') \
@@ -204,11 +206,37 @@ async fn a_constraint_that_is_dropped_later_stops_the_table_at_its_cursor() {
     bed.run("ALTER TABLE dbo.orders DROP CONSTRAINT orders_id");
     bed.insert(1);
     let report = bed.sweep().await;
-    assert_eq!((report.outcome, code(&report)), (Outcome::Parked, Some("Source.Sequence")), "{report:?}");
+    assert_eq!((report.outcome, code(&report)), (Outcome::Paused, Some("Source.Sequence")), "{report:?}");
     assert_eq!(bed.cursor().await.as_deref(), Some("2"));
     bed.run("ALTER TABLE dbo.orders ADD CONSTRAINT orders_id PRIMARY KEY (id)");
     assert_eq!(bed.sweep().await.rows, 1);
     assert_eq!(bed.keys(), bed.expected());
+}
+
+#[tokio::test]
+async fn a_table_that_was_polled_and_cannot_be_any_more_waits_and_is_looked_at_with_every_sweep() {
+    let away = "EXEC sp_rename 'dbo.orders', 'orders_old'";
+    let back = "EXEC sp_rename 'dbo.orders_old', 'orders'";
+    let cases = [
+        ("EXEC sp_rename 'dbo.orders.id', 'number', 'COLUMN'", "EXEC sp_rename 'dbo.orders.number', 'id', 'COLUMN'", "Source.Sequence"),
+        (away, back, "Source.TableMissing"),
+    ];
+    for (undo, redo, expected) in cases {
+        let bed = Bed::new();
+        bed.insert(2);
+        bed.sweep().await;
+        bed.run(undo);
+        for tried in [true, false] {
+            let report = bed.sweep().await;
+            assert_eq!((report.outcome, code(&report), report.tried), (Outcome::Paused, Some(expected), tried), "{report:?}");
+        }
+        assert!(matches!(bed.item().await.standing, Standing::Waiting(_)), "parked, it would be looked at more and more seldom");
+        bed.run(redo);
+        bed.insert(1);
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 1), "{report:?}");
+        assert_eq!(bed.keys(), bed.expected());
+    }
 }
 
 /// Aurora Babelfish numbers its types otherwise and keeps names in lower case.

@@ -135,7 +135,9 @@ fn a_file_that_is_not_ours_is_refused_and_not_cut() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("worker.json");
     let record = String::from_utf8(line::page(&[record("1", "1")])).unwrap();
-    for foreign in ["{\"bootstrap.servers\": \"b:9092\"}", "{\n  \"bootstrap.servers\": \"b:9092\"\n}\n", "x\n", &format!("{record}something else")] {
+    for foreign in
+        ["{\"bootstrap.servers\": \"b:9092\"}", "{\n  \"bootstrap.servers\": \"b:9092\"\n}\n", "x\n", &format!("{record}something else")]
+    {
         fs::write(&path, foreign).unwrap();
         let failure = NdjsonSink::open(&path).unwrap_err();
         assert_eq!((&*failure.code, failure.retry), ("Sink.Io", Retry::Never));

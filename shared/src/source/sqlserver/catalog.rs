@@ -20,7 +20,7 @@ LEFT JOIN sys.synonyms AS y ON y.object_id = o.object_id \
 WHERE s.name = @P1; \
 SELECT c.column_id, c.name, q.column_id, u.name, u.is_user_defined, u.is_assembly_type, b.name, \
 c.max_length, c.precision, c.scale, c.collation_name, c.is_nullable, c.is_identity, c.is_computed, k.is_persisted, \
-c.is_hidden, c.is_masked, c.encryption_type, c.is_sparse, c.is_column_set \
+c.is_hidden, c.is_masked, c.encryption_type, c.is_sparse, c.is_column_set, CAST(d.increment_value AS float) \
 FROM sys.schemas AS s \
 INNER JOIN sys.objects AS o ON o.schema_id = s.schema_id \
 INNER JOIN sys.columns AS c ON c.object_id = o.object_id \
@@ -28,6 +28,7 @@ LEFT JOIN sys.columns AS q ON q.object_id = c.object_id AND q.column_id = c.colu
 LEFT JOIN sys.types AS u ON u.user_type_id = c.user_type_id \
 LEFT JOIN sys.types AS b ON b.user_type_id = c.system_type_id \
 LEFT JOIN sys.computed_columns AS k ON k.object_id = c.object_id AND k.column_id = c.column_id \
+LEFT JOIN sys.identity_columns AS d ON d.object_id = c.object_id AND d.column_id = c.column_id \
 WHERE s.name = @P1 AND o.name = @P2 \
 ORDER BY c.column_id; \
 SELECT i.index_id, i.name, i.type, i.is_unique, i.is_primary_key, i.is_unique_constraint, i.is_disabled, i.has_filter, \
@@ -121,8 +122,10 @@ pub struct ColumnInfo {
     pub collation: Option<String>,
     /// Whether it takes NULL.
     pub is_nullable: bool,
-    /// Whether the server counts it up.
+    /// Whether the server counts it.
     pub is_identity: bool,
+    /// Whether the server counts it down.
+    pub is_descending: bool,
     /// Whether it is computed from others.
     pub computed: Computed,
     /// Whether `SELECT *` leaves it out, as with the period columns of a temporal table.
@@ -251,6 +254,7 @@ fn column<R: Cells>(row: &Reader<'_, R>) -> Result<ColumnInfo, Unreadable> {
         collation: row.optional_text(10)?,
         is_nullable: row.flag(11)?,
         is_identity: row.flag(12)?,
+        is_descending: row.optional_float(20)?.is_some_and(|increment| increment < 0.0),
         computed,
         is_hidden: row.flag(15)?,
         is_masked: row.flag(16)?,
@@ -313,6 +317,13 @@ impl<R: Cells> Reader<'_, R> {
         match self.optional_text(at)? {
             Some(text) => Ok(text),
             None => self.odd(at, "text", None),
+        }
+    }
+
+    fn optional_float(&self, at: usize) -> Result<Option<f64>, Unreadable> {
+        match self.row.cell(at) {
+            Some(ColumnData::F64(value)) => Ok(*value),
+            other => self.odd(at, "a float", other),
         }
     }
 

@@ -135,17 +135,21 @@ pub(super) enum Error {
     #[error(transparent)]
     Unfit(#[from] Refusal),
 
+    #[error("the table could be polled until now: {0}. It goes on from its cursor once that is mended")]
+    NoLongerFit(Refusal),
+
     #[error(
         "the table is not as it was when it was activated: {difference}. Nothing is read until it is again; `tablesweep cursor accept-schema` goes on with it as it is, from the same cursor"
     )]
     SchemaChanged { difference: String },
 
     #[error(
-        "the highest sequence of the table is {highest}, below the cursor at {cursor}: the table was truncated, its sequence began anew, or its last \
-         rows were deleted. After a truncation or a new beginning, rows up to the cursor would never be delivered: set the cursor with `tablesweep cursor \
-         rewind` or `reset`. If rows were merely deleted, the sweep goes on by itself with the next row above the cursor"
+        "the highest sequence of the table lies below the cursor at {cursor}: the table was truncated, its sequence began anew, or its last rows \
+         were deleted. After a truncation or a new beginning, rows up to the cursor would never be delivered: set the cursor below the first of them \
+         with `tablesweep cursor rewind`. If rows were merely deleted, the sweep goes on by itself with the next row above the cursor"
     )]
-    Regressed { highest: Sequence, cursor: Sequence },
+    // Not how high it is: that grows with every row, and what is told once would be told at every tick.
+    Regressed { cursor: Sequence },
 }
 
 /// What may be tried at once.
@@ -186,7 +190,7 @@ impl Error {
             // The statement names what the catalog named a moment before.
             207 | 208 | 4104 if stage == Stage::Statement => Self::Altered { detail: said.to_string() },
             1222 => Self::Blocked { said },
-            number if TRANSIENT.contains(&number) => Self::Transient { stage, said },
+            number if TRANSIENT.contains(&number) || said.class >= RESOURCES => Self::Transient { stage, said },
             _ => Self::Refused { stage, said },
         }
     }
@@ -209,7 +213,7 @@ impl Error {
             Self::Malformed { .. } | Self::NoResult { .. } => "Source.Malformed",
             Self::OutOfOrder { .. } => "Source.OutOfOrder",
             Self::Squeezed { .. } => "Source.NoMemory",
-            Self::Unfit(refusal) => refusal.code(),
+            Self::Unfit(refusal) | Self::NoLongerFit(refusal) => refusal.code(),
             Self::SchemaChanged { .. } => SCHEMA_CHANGED,
             Self::Regressed { .. } => "Source.SequenceRegressed",
             // It brings its own.
@@ -236,7 +240,7 @@ impl Error {
             | Self::Malformed { .. }
             | Self::NoResult { .. }
             | Self::Squeezed { .. } => Retry::NextTick,
-            Self::SchemaChanged { .. } | Self::Regressed { .. } => Retry::Wait,
+            Self::SchemaChanged { .. } | Self::Regressed { .. } | Self::NoLongerFit(_) => Retry::Wait,
             _ => Retry::Never,
         }
     }
@@ -282,12 +286,18 @@ impl From<value::Error> for Error {
     }
 }
 
+/// Errors of this class and above are of the server and not of the statement: it is out of something, has a fault, or ends the
+/// connection. https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-error-severities
+const RESOURCES: u8 = 17;
+
 /// Errors that pass by themselves: Microsoft.Data.SqlClient's list for its configurable retry, the login-time numbers
-/// of Azure beside it, 3947 of readable secondaries, and those of a server that is starting or failing over.
+/// of Azure beside it, 3947 of readable secondaries, 41301 and its kin of memory-optimised tables, and those of a server that is starting,
+/// recovering or failing over.
 /// https://learn.microsoft.com/dotnet/api/microsoft.data.sqlclient.sqlconfigurableretryfactory
 const TRANSIENT: &[u32] = &[
-    233, 596, 601, 701, 921, 926, 983, 997, 1203, 1204, 1205, 3947, 3960, 4221, 6005, 8645, 8651, 9001, 10053, 10054, 10060, 10928, 10929,
-    17142, 17197, 17809, 18401, 20041, 40020, 40143, 40166, 40197, 40501, 40540, 40613, 42108, 42109, 49918, 49919, 49920,
+    233, 596, 601, 701, 921, 922, 926, 952, 983, 997, 1203, 1204, 1205, 3947, 3960, 4221, 6005, 8628, 8645, 8651, 9001, 10053, 10054,
+    10060, 10928, 10929, 17142, 17187, 17197, 17809, 18401, 20041, 40020, 40143, 40166, 40197, 40501, 40540, 40613, 41301, 41302, 41305,
+    41325, 41839, 42108, 42109, 49918, 49919, 49920,
 ];
 
 fn cut(stage: Stage, waited: Duration, said: Option<&Said>) -> String {
@@ -334,7 +344,7 @@ mod tests {
 
     #[test]
     fn what_passes_by_itself_is_tried_again_and_what_does_not_is_not() {
-        for number in [1205, 3947, 10928, 40197, 40501, 40613, 49918, 233] {
+        for number in [1205, 3947, 10928, 40197, 40501, 40613, 49918, 233, 922, 952, 17187, 8628, 41301] {
             assert_eq!((said(number).remedy(), failure(&said(number)).retry), (Remedy::Again, Retry::NextTick), "{number}");
         }
         assert_eq!((said(1222).remedy(), failure(&said(1222)).retry), (Remedy::None, Retry::NextTick), "it has cost its time");

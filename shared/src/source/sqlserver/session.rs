@@ -256,7 +256,11 @@ impl Session {
         let mut open = Box::pin(self.server.open(allowance)).await?;
         let table = self.table.clone();
         let results = self.ask(&mut open, |locks| catalog::question(&table, locks), allowance).await?;
-        let pollable = validate::check(catalog::read(&results)?, &table.name, &table.sequence_column)?;
+        let pollable =
+            validate::check(catalog::read(&results)?, &table.name, &table.sequence_column).map_err(|refusal| match self.place {
+                Place::NotActivated => Error::Unfit(refusal),
+                Place::After(_) => Error::NoLongerFit(refusal),
+            })?;
         let baseline = match self.place {
             Place::NotActivated => pollable.baseline.clone(),
             Place::After(_) => drift::compare(&*self.siblings, &mut self.notes, &pollable.baseline, &self.names).await?,
@@ -304,13 +308,7 @@ impl Session {
 
     /// The highest sequence; `None` where there is no row.
     async fn highest(&mut self, poll: &mut Poll, allowance: &Allowance) -> Result<Option<Sequence>, Error> {
-        let results = self.ask(&mut poll.open, |locks| poll.plan.highest(locks), allowance).await?;
-        let value = only(&results, "the question for the highest sequence")?;
-        match Sequence::read(value) {
-            Some(highest) => Ok(Some(highest)),
-            None if is_null(value) => Ok(None),
-            None => Err(Error::Malformed { stage: Stage::Statement, detail: "the highest sequence is no whole number".to_owned() }),
-        }
+        highest(&self.ask(&mut poll.open, |locks| poll.plan.highest(locks), allowance).await?)
     }
 
     /// How many rows the next batch may have.
@@ -432,6 +430,16 @@ fn not_in_time(error: Error, rows: u32, arrived: u32) -> Error {
 fn only<'r>(results: &'r [Vec<tiberius::Row>], statement: &'static str) -> Result<&'r tiberius::ColumnData<'static>, Error> {
     let row = results.first().and_then(|rows| rows.first()).ok_or(Error::NoResult { statement })?;
     row.get_column_data(0).map_err(|error| Error::of_driver(Stage::Statement, error))
+}
+
+/// The answer to the question for the highest sequence; `None` where there is no row.
+pub(super) fn highest(results: &[Vec<tiberius::Row>]) -> Result<Option<Sequence>, Error> {
+    let value = only(results, "the question for the highest sequence")?;
+    match Sequence::read(value) {
+        Some(highest) => Ok(Some(highest)),
+        None if is_null(value) => Ok(None),
+        None => Err(Error::Malformed { stage: Stage::Statement, detail: "the highest sequence is no whole number".to_owned() }),
+    }
 }
 
 /// The answer to a question for a count.

@@ -108,6 +108,9 @@ pub enum Unfit {
     /// Values that depend on the time of reading.
     #[error("is computed when it is read, so its values may change. Mark it PERSISTED, or choose another")]
     Computed,
+    /// New rows come below the cursor.
+    #[error("is an identity that counts down, so that every new row comes below the cursor. Choose another")]
+    Descending,
     /// Nothing keeps two rows apart.
     #[error("is not unique. Give it a PRIMARY KEY or UNIQUE constraint of its own")]
     NotUnique,
@@ -232,6 +235,9 @@ fn check_sequence(table: &TableInfo, column: &ColumnInfo) -> Result<SequenceType
     }
     if column.computed == Computed::OnRead {
         return Err(refused(Unfit::Computed));
+    }
+    if column.is_descending {
+        return Err(refused(Unfit::Descending));
     }
     check_unique(table, column).map_err(refused)?;
     Ok(sequence_type)

@@ -48,6 +48,7 @@ fn column_row(
         ColumnData::I32(None),
         bit(false),
         bit(false),
+        ColumnData::F64(None),
     ]
 }
 

@@ -21,7 +21,7 @@ impl Session {
         let may_regress = self.notes.contains_key(REACHED) && !self.may_lag();
         let (true, Some(cursor)) = (may_regress, self.place.position()) else { return Ok(Some(poll)) };
         match self.highest(&mut poll, allowance).await {
-            Ok(Some(highest)) if highest < cursor => Err(Error::Regressed { highest, cursor }),
+            Ok(Some(highest)) if highest < cursor => Err(Error::Regressed { cursor }),
             Ok(_) => Ok(Some(poll)),
             // That nothing is above the cursor is known all the same.
             Err(error) if error.is_wait() => {
