@@ -28,6 +28,9 @@ pub trait Table: Send + Sync {
     /// Which rows, and whose cursor.
     fn identity(&self) -> &Identity;
 
+    /// Who signs in for it, as a short text without secrets: what its instance refuses to one account it does not refuse to another.
+    fn account(&self) -> &str;
+
     /// The topic of its records.
     fn topic(&self) -> &str;
 

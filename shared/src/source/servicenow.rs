@@ -62,6 +62,8 @@ pub struct Connection {
     settings: Arc<ServiceNow>,
     instance: Arc<Instance>,
     zone: Arc<OnceCell<Zone>>,
+    /// Who signs in.
+    account: String,
 }
 
 impl Connection {
@@ -77,7 +79,9 @@ impl Connection {
         limiters: &Limiters,
     ) -> Result<Self, Failure> {
         let instance = Instance::new(host, &settings, rotation, limiters).map_err(|error| error.of(connector, "*", "all"))?;
-        Ok(Self { connector: connector.to_owned(), settings: Arc::new(settings), instance: Arc::new(instance), zone: Arc::default() })
+        let account = settings.account(connector);
+        let (settings, instance) = (Arc::new(settings), Arc::new(instance));
+        Ok(Self { connector: connector.to_owned(), settings, instance, zone: Arc::default(), account })
     }
 
     /// The tables with the shape of their records, in the order of their aliases.
@@ -103,6 +107,7 @@ impl Connection {
             settings: Arc::clone(&self.settings),
             instance: Arc::clone(&self.instance),
             zone: Arc::clone(&self.zone),
+            account: self.account.clone(),
         }
     }
 
@@ -138,12 +143,17 @@ struct SnowTable {
     settings: Arc<ServiceNow>,
     instance: Arc<Instance>,
     zone: Arc<OnceCell<Zone>>,
+    account: String,
 }
 
 #[async_trait]
 impl Table for SnowTable {
     fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    fn account(&self) -> &str {
+        &self.account
     }
 
     fn topic(&self) -> &str {

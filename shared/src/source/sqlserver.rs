@@ -128,6 +128,10 @@ impl Table for SqlTable {
         &self.identity
     }
 
+    fn account(&self) -> &str {
+        &self.server.settings.user
+    }
+
     fn topic(&self) -> &str {
         &self.table.topic
     }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::bytes::ByteBudget;
-use super::instance::Instances;
+use super::instance::{Account, Instances};
 use super::lease::{LAST_COMMIT, LeasePlan};
 use super::report::{Mode, Outcome, Reason, TableReport};
 use super::table;
@@ -83,7 +83,7 @@ impl Engine {
     /// Sweeps the tables side by side and reports each, in the order of connector and alias.
     ///
     /// A failure of one table is part of its report and touches no other, with one exception: what the instance refuses
-    /// to a whole account is kept once per instance and asked once.
+    /// to a whole account is kept once per account and asked once.
     pub async fn run(&self, jobs: Vec<Job>, run: &Run) -> Vec<TableReport> {
         let instances = Instances::load(self, &jobs, run).await;
         let mut reports = BTreeMap::new();
@@ -92,7 +92,8 @@ impl Engine {
         for job in jobs {
             let identity = job.table.identity().clone();
             let name = (identity.connector.clone(), identity.alias.clone());
-            if let Some(failure) = instances.refuses(&identity.instance) {
+            let account = Account::of(&*job.table);
+            if let Some(failure) = instances.refuses(&account) {
                 let mut report = TableReport::new(&name.0, &name.1);
                 report.outcome = Outcome::Parked;
                 report.reason = Some(Reason::from(&failure));
@@ -106,7 +107,7 @@ impl Engine {
             }
             let requests = instances.requests(&identity);
             let task = tasks.spawn(table::sweep(self.clone(), job, run.clone(), requests));
-            names.insert(task.id(), (name, identity.instance));
+            names.insert(task.id(), (name, account));
         }
         let mut verdicts = BTreeMap::new();
         while let Some(joined) = tasks.join_next_with_id().await {
@@ -114,10 +115,10 @@ impl Engine {
                 Ok((id, swept)) => (id, Ok(swept)),
                 Err(error) => (error.id(), Err(error)),
             };
-            let Some((name, instance)) = names.remove(&id) else { continue };
+            let Some((name, account)) = names.remove(&id) else { continue };
             let report = match swept {
                 Ok(swept) => {
-                    instances.note(&mut verdicts, instance, swept.instance_verdict);
+                    instances.note(&mut verdicts, account, swept.instance_verdict);
                     swept.report
                 }
                 Err(error) => panicked(&name, &error),

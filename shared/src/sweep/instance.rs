@@ -1,12 +1,13 @@
-//! What is known about a whole instance: that it refuses our credentials, and how many requests it still takes.
+//! What is known about a whole instance: which accounts it refuses, and how many requests it still takes.
 //!
 //! Both lie beside each other in the cursor store and are read together, once per invocation.
 //!
 //! An account can be locked by failed logins. Twenty tables in four functions, each trying on its own twice a minute,
-//! would do that. So a refused login is kept once per instance in the cursor store, read once per invocation, and a new
-//! try is claimed by a conditional write: of all invocations that find the pause over, one goes ahead.
+//! would do that. So a refused login is kept once per account in the cursor store, read once per invocation, and a new
+//! try is claimed by a conditional write: of all invocations that find the pause over, one goes ahead. Connectors that sign in as
+//! somebody else know nothing of it: they are neither kept from trying by it, nor do they show that the login is good again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +17,10 @@ use super::engine::{Engine, Job, Run};
 use super::requests::{self, Hourly, Requests};
 use crate::cursor::{Blob, CursorStore, Expect, Identity, Parked, Standing, StoreError};
 use crate::failure::{Failure, Retry};
+use crate::source::Table;
 
-/// The names of the blobs in the instance's partition.
-const LOGIN: &str = "login";
+/// The names of the blobs in the instance's partition; that of a login is followed by its account.
+const LOGIN: &str = "login#";
 const REQUESTS: &str = "requests";
 
 /// How often the count of requests is merged anew because another invocation wrote its own in between.
@@ -30,8 +32,27 @@ const CLAIM_MS: i64 = 60_000;
 /// The state of the instances of one invocation.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<Account, Known>,
     hourly: BTreeMap<String, Arc<Hourly>>,
+}
+
+/// Somebody who signs in at an instance.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Account {
+    instance: String,
+    /// See [`Table::account`].
+    name: String,
+}
+
+impl Account {
+    pub(super) fn of(table: &dyn Table) -> Self {
+        Self { instance: table.identity().instance.clone(), name: table.account().to_owned() }
+    }
+
+    /// Where the store keeps that it was refused.
+    fn place(&self) -> String {
+        format!("{LOGIN}{}", self.name)
+    }
 }
 
 #[derive(Debug)]
@@ -57,21 +78,23 @@ pub(super) enum Verdict {
 impl Instances {
     /// Reads what the store knows about the instances of `jobs`, and claims the tries that are due.
     pub(super) async fn load(engine: &Engine, jobs: &[Job], run: &Run) -> Self {
+        let accounts: BTreeSet<Account> = jobs.iter().map(|job| Account::of(&*job.table)).collect();
         let mut loaded = Self::default();
-        for job in jobs {
-            let instance = job.table.identity().instance.clone();
-            if loaded.hourly.contains_key(&instance) {
-                continue;
+        // Accounts of one instance follow each other.
+        let (mut instance, mut blobs) = (None, BTreeMap::new());
+        for account in accounts {
+            if instance.as_ref() != Some(&account.instance) {
+                // A store that does not answer now will not answer the acquire either, and says so there.
+                let listed = engine.store.list_blobs(&partition(&account.instance)).await.unwrap_or_default();
+                blobs = listed.into_iter().collect::<BTreeMap<String, Blob>>();
+                let hourly = blobs.get(REQUESTS).map_or_else(Hourly::default, |blob| Hourly::read(&blob.bytes));
+                loaded.hourly.insert(account.instance.clone(), Arc::new(hourly));
+                instance = Some(account.instance.clone());
             }
-            // A store that does not answer now will not answer the acquire either, and says so there.
-            let blobs = engine.store.list_blobs(&partition(&instance)).await.unwrap_or_default();
-            let mut blobs: BTreeMap<String, Blob> = blobs.into_iter().collect();
-            let hourly = blobs.get(REQUESTS).map_or_else(Hourly::default, |blob| Hourly::read(&blob.bytes));
-            loaded.hourly.insert(instance.clone(), Arc::new(hourly));
-            if let Some(blob) = blobs.remove(LOGIN)
-                && let Ok(Some(found)) = read(engine, &instance, &blob, run).await
+            if let Some(blob) = blobs.get(&account.place())
+                && let Ok(Some(found)) = read(engine, &account, blob, run).await
             {
-                loaded.known.insert(instance, found);
+                loaded.known.insert(account, found);
             }
         }
         loaded
@@ -90,9 +113,9 @@ impl Instances {
         Some(super::Reason { code: requests::CODE.to_owned(), message })
     }
 
-    /// Why nothing may be asked of the instance now.
-    pub(super) fn refuses(&self, instance: &str) -> Option<Failure> {
-        let known = self.known.get(instance).filter(|known| known.blocks)?;
+    /// Why this account may ask nothing of its instance now.
+    pub(super) fn refuses(&self, account: &Account) -> Option<Failure> {
+        let known = self.known.get(account).filter(|known| known.blocks)?;
         let parked = &known.refused.parked;
         Some(Failure {
             code: parked.code.clone().into(),
@@ -102,21 +125,21 @@ impl Instances {
         })
     }
 
-    /// Gathers what a table found out. A refusal outweighs an acceptance by another table.
-    pub(super) fn note(&self, verdicts: &mut BTreeMap<String, Verdict>, instance: String, verdict: Option<Verdict>) {
+    /// Gathers what a table found out. A refusal outweighs an acceptance by another table of the account.
+    pub(super) fn note(&self, verdicts: &mut BTreeMap<Account, Verdict>, account: Account, verdict: Option<Verdict>) {
         match verdict {
             Some(refused @ Verdict::Refused(_)) => {
-                verdicts.insert(instance, refused);
+                verdicts.insert(account, refused);
             }
             Some(Verdict::Accepted) => {
-                verdicts.entry(instance).or_insert(Verdict::Accepted);
+                verdicts.entry(account).or_insert(Verdict::Accepted);
             }
             None => {}
         }
     }
 
     /// Keeps what changed.
-    pub(super) async fn store(&self, engine: &Engine, verdicts: BTreeMap<String, Verdict>) {
+    pub(super) async fn store(&self, engine: &Engine, verdicts: BTreeMap<Account, Verdict>) {
         self.store_verdicts(engine, verdicts).await;
         for (instance, hourly) in self.hourly.iter().filter(|(_, hourly)| hourly.is_changed()) {
             if let Err(error) = merge(engine, instance, hourly).await {
@@ -125,20 +148,21 @@ impl Instances {
         }
     }
 
-    async fn store_verdicts(&self, engine: &Engine, verdicts: BTreeMap<String, Verdict>) {
-        for (instance, verdict) in verdicts {
-            let known = self.known.get(&instance);
+    async fn store_verdicts(&self, engine: &Engine, verdicts: BTreeMap<Account, Verdict>) {
+        for (account, verdict) in verdicts {
+            let known = self.known.get(&account);
+            let instance = &account.instance;
             let stored = match (&verdict, known) {
                 (Verdict::Accepted, None) => Ok(()),
-                (Verdict::Accepted, Some(_)) => engine.store.remove_blob(&partition(&instance), LOGIN).await,
+                (Verdict::Accepted, Some(_)) => engine.store.remove_blob(&partition(instance), &account.place()).await,
                 (Verdict::Refused(failure), _) => {
                     let before = known.map_or(Standing::Active, |known| Standing::Parked(known.refused.parked.clone()));
                     let parked = Parked::after(&before, &failure.code, failure.message.clone(), engine.host.now_ms());
-                    put(&*engine.store, &instance, &Refused { parked }, Expect::Any).await.map(|_| ())
+                    put(&*engine.store, &account, &Refused { parked }, Expect::Any).await.map(|_| ())
                 }
             };
             if let Err(error) = stored {
-                tracing::warn!(instance, %error, "the login state of the instance could not be stored; the next tick may try again too early");
+                tracing::warn!(instance, %error, "the state of the login could not be stored; the next tick may try again too early");
             }
         }
     }
@@ -159,7 +183,7 @@ async fn merge(engine: &Engine, instance: &str, hourly: &Hourly) -> Result<(), S
     Err(StoreError::Busy { store: engine.store.name().to_owned(), detail })
 }
 
-async fn read(engine: &Engine, instance: &str, blob: &Blob, run: &Run) -> Result<Option<Known>, StoreError> {
+async fn read(engine: &Engine, account: &Account, blob: &Blob, run: &Run) -> Result<Option<Known>, StoreError> {
     // What cannot be read was written by another version and says nothing that a fresh try would not.
     let Ok(refused) = serde_json::from_slice::<Refused>(&blob.bytes) else { return Ok(None) };
     let now_ms = engine.host.now_ms();
@@ -168,14 +192,14 @@ async fn read(engine: &Engine, instance: &str, blob: &Blob, run: &Run) -> Result
     }
     let mut claimed = refused.clone();
     claimed.parked.next_try_ms = now_ms.saturating_add(CLAIM_MS);
-    let is_ours = put(&*engine.store, instance, &claimed, Expect::Revision(blob.revision)).await?.is_some();
+    let is_ours = put(&*engine.store, account, &claimed, Expect::Revision(blob.revision)).await?.is_some();
     let blocks = run.scheduled && !is_ours;
     Ok(Some(Known { refused, blocks }))
 }
 
-async fn put(store: &dyn CursorStore, instance: &str, refused: &Refused, expect: Expect) -> Result<Option<u64>, StoreError> {
+async fn put(store: &dyn CursorStore, account: &Account, refused: &Refused, expect: Expect) -> Result<Option<u64>, StoreError> {
     let bytes = serde_json::to_vec(refused).expect("strings and numbers are representable in JSON");
-    store.put_blob(&partition(instance), LOGIN, &bytes, expect, None).await
+    store.put_blob(&partition(&account.instance), &account.place(), &bytes, expect, None).await
 }
 
 /// The refused logins that are kept for an instance, of whatever account, for whoever wants to know why nothing is swept.

@@ -5,9 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use url::Url;
 
-use super::connection::{Auth, Http, Retry, Tls};
+use super::connection::{Auth, Grant, Http, Retry, Tls};
 use super::{normalised_query, of};
 use crate::config::{Faults, Reader, Values};
+use crate::cursor::Identity;
 use crate::record::typed::{Evolution, FieldType};
 
 /// Everything that a connector's document says about its instance and tables.
@@ -176,6 +177,29 @@ impl ServiceNow {
             url,
         };
         reader.finish(settings)
+    }
+}
+
+impl ServiceNow {
+    /// Who signs in, and by which proxy, in 16 digits that hold no secret. A key, a certificate and a refresh token do not say whose
+    /// they are, so those of each connector count as an account of their own.
+    pub fn account(&self, connector: &str) -> String {
+        let (kind, who, client) = match &self.auth {
+            Auth::Basic { username, .. } => ("basic", username.as_str(), ""),
+            Auth::ApiKey { .. } => ("api_key", connector, ""),
+            Auth::Certificate => ("certificate", connector, ""),
+            Auth::Oauth(oauth) => match &oauth.grant {
+                Grant::ClientCredentials => ("client_credentials", "", oauth.client_id.as_str()),
+                Grant::Password { username, .. } => ("password", username.as_str(), oauth.client_id.as_str()),
+                Grant::RefreshToken { .. } => ("refresh_token", connector, oauth.client_id.as_str()),
+                Grant::JwtBearer(assertion) => ("jwt_bearer", assertion.subject.as_str(), oauth.client_id.as_str()),
+            },
+        };
+        let proxy = self.http.proxy.as_ref();
+        let (proxy, proxy_user) = proxy.map_or(("", ""), |proxy| (proxy.url.as_str(), proxy.username.as_deref().unwrap_or_default()));
+        let mut digits = Identity::fingerprint_of(&[kind, who, client, proxy, proxy_user]);
+        digits.truncate(16);
+        digits
     }
 }
 
