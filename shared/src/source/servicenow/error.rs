@@ -4,6 +4,8 @@
 //! texts never hold credentials: requests are named by table and query, and bodies are quoted only as far as the
 //! instance's own error message goes.
 
+use std::time::Duration;
+
 use url::Url;
 
 use super::auth::NoToken;
@@ -36,8 +38,8 @@ pub(super) enum Error {
     #[error("the request was refused ({status}: {detail}). Check query and fields of the alias")]
     Refused { status: u16, detail: String },
 
-    #[error("the request's address of {length} characters is too long for the instance ({status}). Shorten the alias's query or fields")]
-    UrlTooLong { status: u16, length: usize },
+    #[error("the request's address of {length} characters is too long for {whom}. Shorten the alias's query or fields")]
+    UrlTooLong { whom: String, length: usize },
 
     #[error("the instance limits the rate of requests (429{rule}) for longer than this sweep may wait")]
     RateLimited { rule: String, wait_seconds: Option<u64> },
@@ -57,7 +59,7 @@ pub(super) enum Error {
     NotData { content_type: String, title: String },
 
     #[error("the instance redirects to {to}, which is not followed. {advice}")]
-    Redirected { to: String, advice: &'static str },
+    Redirected { to: String, advice: &'static str, may_pass: bool },
 
     #[error("the answer is not complete JSON ({detail}). Nothing of it was used")]
     Malformed { detail: String },
@@ -68,13 +70,19 @@ pub(super) enum Error {
     #[error("a page of {limit} rows is larger than {most} bytes. Narrow the alias's fields, or raise snow.http.max.response.bytes")]
     TooLarge { limit: u32, most: u64 },
 
-    #[error("no answer to a page of {limit} rows within {millis} ms. Narrow the alias's fields, or raise snow.http.request.timeout.ms")]
-    TimedOut { limit: u32, millis: u128 },
+    #[error("no answer to a page of {limit} rows within {} ms. Narrow the alias's fields, or raise snow.http.request.timeout.ms", after.as_millis())]
+    TimedOut { limit: u32, after: Duration },
 
     #[error(
         "there is no memory for a page of {limit} rows beside the other tables' pages. Give the function more memory, or lower batch.size"
     )]
     Squeezed { limit: u32 },
+
+    #[error(
+        "no answer from {} within {} s, all that the invocation had left. The next tick tries again",
+        token_url.as_deref().unwrap_or("the instance"), waited.as_secs()
+    )]
+    Cut { waited: Duration, token_url: Option<String> },
 
     #[error("the time for this sweep is over")]
     BudgetSpent,
@@ -137,30 +145,29 @@ impl Error {
     /// A redirect of a request to `asked`.
     pub(super) fn redirected(asked: &Url, location: &str) -> Self {
         let target = asked.join(location).ok().filter(|_| !location.is_empty());
+        let may_pass = target.as_ref().is_some_and(|target| target.origin() == asked.origin());
         let advice = match &target {
             None => "The answer does not say where to",
             Some(target) if target.host_str() != asked.host_str() => {
                 "snow.url is not the address of the instance, or the instance asks for a login: credentials are sent to no other host"
             }
             Some(target) if target.scheme() != asked.scheme() => "Give snow.url with https",
-            Some(_) => "The instance asks API users for a login, or something in front of it does",
+            Some(_) if !may_pass => "snow.url is not the address of the instance",
+            Some(_) => {
+                "The instance is in maintenance or asks API users for a login, or something in front of it does. The next tick tries again"
+            }
         };
         let shown = target.map(|mut target| {
             // Credentials in an address have no place in a message.
             let cleared = target.set_username("").and_then(|()| target.set_password(None));
             cleared.map_or_else(|()| "another address".to_owned(), |()| super::http::without_query(target.as_str()))
         });
-        Self::Redirected { to: shown.unwrap_or_else(|| "nowhere".to_owned()), advice }
+        Self::Redirected { to: shown.unwrap_or_else(|| "nowhere".to_owned()), advice, may_pass }
     }
 
     /// Whether a credential was refused. Sent again as it is, it may lock an account: of the user, or at the proxy.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Unauthorized { .. } | Self::ProxyDenied { .. } | Self::NoToken { reason: NoToken::Denied { .. }, .. })
-    }
-
-    /// Whether the token endpoint alone gave no answer.
-    pub(super) fn is_transient_token(&self) -> bool {
-        matches!(self, Self::NoToken { reason, .. } if reason.is_transient())
     }
 
     /// The wait in seconds that the instance asks for.
@@ -192,9 +199,12 @@ impl Error {
             Self::Refused { .. } => "Source.Refused",
             Self::UrlTooLong { .. } => "Source.UrlTooLong",
             Self::RateLimited { .. } => "Source.RateLimited",
-            Self::Unable { .. } | Self::NoAnswer { .. } | Self::Queued | Self::TimedOut { .. } | Self::Uncounted { .. } => {
-                "Source.Unavailable"
-            }
+            Self::Unable { .. }
+            | Self::NoAnswer { .. }
+            | Self::Queued
+            | Self::TimedOut { .. }
+            | Self::Cut { .. }
+            | Self::Uncounted { .. } => "Source.Unavailable",
             Self::Squeezed { .. } => "Source.NoMemory",
             Self::BudgetSpent => "Source.BudgetSpent",
             Self::RequestsSpent => "Source.Allowance",
@@ -214,7 +224,7 @@ impl Error {
     pub(super) fn remedy(&self) -> Remedy {
         match self {
             Self::Unable { .. } | Self::NoAnswer { .. } | Self::Queued | Self::NotData { .. } | Self::Malformed { .. } => Remedy::Again,
-            Self::RateLimited { .. } => Remedy::Again,
+            Self::RateLimited { .. } | Self::Redirected { may_pass: true, .. } => Remedy::Again,
             Self::NoToken { reason, .. } if reason.is_transient() => Remedy::Again,
             Self::Cancelled { .. } | Self::TooLarge { .. } | Self::TimedOut { .. } | Self::Squeezed { .. } => Remedy::Smaller,
             _ => Remedy::None,
@@ -225,7 +235,7 @@ impl Error {
         match self {
             // One row that is larger than what may be read stays so.
             Self::TooLarge { .. } => Retry::Never,
-            Self::BudgetSpent | Self::RequestsSpent | Self::Uncounted { .. } => Retry::NextTick,
+            Self::BudgetSpent | Self::RequestsSpent | Self::Cut { .. } | Self::Uncounted { .. } => Retry::NextTick,
             other if other.remedy() == Remedy::Smaller => Retry::NextTick,
             other if other.remedy() == Remedy::Again => Retry::NextTick,
             _ => Retry::Never,

@@ -11,7 +11,7 @@ use std::io::Write as _;
 use url::Url;
 
 use super::answer::{ErrorBody, Fields, Reading, Rows};
-use super::auth::{Login, Rotation, SignIn};
+use super::auth::{Login, NoToken, Rotation, SignIn};
 use super::error::{Error, Remedy};
 use super::keys::{Retry, ServiceNow};
 use super::limiter::{Limiter, Limiters};
@@ -21,6 +21,9 @@ use crate::host::Host;
 use crate::http::describe;
 use crate::source::Spent;
 use crate::sweep::{Admission, Allowance, Ticket};
+
+/// The longest address that a request can have here: the limit of the `http` crate's `Uri`, which takes no length that 16 bits do not hold.
+pub(super) const LONGEST_ADDRESS: usize = u16::MAX as usize - 1;
 
 /// An instance as this process talks to it.
 #[derive(Debug)]
@@ -95,16 +98,23 @@ impl Instance {
     /// Gets `table` with these parameters, trying again as the retry keys and the allowance let it.
     ///
     /// # Errors
-    /// The last failure. [`Error::BudgetSpent`] if there was no time for another try.
+    /// The last failure. [`Error::Cut`] if the end of the invocation cut the wait for an answer, [`Error::BudgetSpent`] if there
+    /// was no time to ask at all.
     pub(super) async fn get(&self, table: &str, parameters: &[(&str, String)], call: &mut Call<'_>) -> Result<Fetched, Error> {
         let mut url = self.url.clone();
         url.set_path(&format!("/api/now/table/{table}"));
         url.query_pairs_mut().extend_pairs(parameters);
+        if url.as_str().len() > LONGEST_ADDRESS {
+            return Err(Error::UrlTooLong { whom: "any request".to_owned(), length: url.as_str().len() });
+        }
         let begun = self.host.monotonic();
-        let mut attempt = 1;
+        let (mut attempt, mut asked, mut last) = (1, Duration::ZERO, None);
         loop {
-            let error = match self.attempt(&url, call).await {
+            let error = match self.attempt(&url, call, &mut asked).await {
                 Ok(fetched) => return Ok(fetched),
+                // Nothing was heard in all attempts together.
+                Err(Error::Cut { token_url, .. }) => return Err(Error::Cut { waited: asked, token_url }),
+                Err(Error::BudgetSpent) => return Err(last.unwrap_or(Error::BudgetSpent)),
                 Err(error) => error,
             };
             let elapsed = self.host.monotonic().saturating_sub(begun);
@@ -117,7 +127,7 @@ impl Instance {
             }
             tracing::warn!(table, attempt, wait_ms = wait.as_millis(), %error, "request failed, trying again");
             tokio::time::sleep(wait).await;
-            attempt += 1;
+            (attempt, last) = (attempt + 1, Some(error));
         }
     }
 
@@ -130,9 +140,17 @@ impl Instance {
         Duration::from_millis(self.host.jitter(u64::try_from(bound.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// One try, and a second one with a renewed login if the first is refused.
-    async fn attempt(&self, url: &Url, call: &mut Call<'_>) -> Result<Fetched, Error> {
+    /// One try, and a second one with a renewed login if the first is refused. `asked`: grows by how long the instance was asked,
+    /// the wait for a turn not counted.
+    async fn attempt(&self, url: &Url, call: &mut Call<'_>, asked: &mut Duration) -> Result<Fetched, Error> {
         let _turn = self.limiter.turn().await;
+        let since = self.host.monotonic();
+        let done = self.signed_in(url, call).await;
+        *asked += self.host.monotonic().saturating_sub(since);
+        done
+    }
+
+    async fn signed_in(&self, url: &Url, call: &mut Call<'_>) -> Result<Fetched, Error> {
         let mut sign_in = self.sign_in(call.allowance).await?;
         match self.send(url, &mut sign_in, call).await {
             Err(refusal @ Error::Unauthorized { .. }) => {
@@ -151,8 +169,11 @@ impl Instance {
     /// The credential for a request. A token's fetch has a request's time, and no more than is left.
     async fn sign_in(&self, allowance: &Allowance) -> Result<SignIn, Error> {
         let sign_in = self.login.credential(|| allowance.timeout(self.request_timeout)).await;
-        sign_in.map_err(|error| {
-            if error.is_transient_token() && allowance.timeout(self.request_timeout).is_zero() { Error::BudgetSpent } else { error }
+        sign_in.map_err(|error| match error {
+            Error::NoToken { url, reason: NoToken::NoAnswer { .. } } if allowance.timeout(self.request_timeout).is_zero() => {
+                Error::Cut { waited: Duration::ZERO, token_url: Some(url) }
+            }
+            error => error,
         })
     }
 
@@ -167,8 +188,8 @@ impl Instance {
         let work = self.exchange(url, sign_in, call, &ticket);
         match tokio::time::timeout(timeout, work).await {
             Ok(done) => done,
-            Err(_) if cut_by_budget => Err(Error::BudgetSpent),
-            Err(_) => Err(Error::TimedOut { limit: call.limit, millis: timeout.as_millis() }),
+            Err(_) if cut_by_budget => Err(Error::Cut { waited: timeout, token_url: None }),
+            Err(_) => Err(Error::TimedOut { limit: call.limit, after: timeout }),
         }
     }
 
@@ -287,7 +308,7 @@ fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Re
         400 if said.contains("Invalid table") => Error::TableMissing { status: code, detail: said },
         404 => Error::TableMissing { status: code, detail: said },
         400 | 414 | 431 if code != 400 || (is_html && mentions_length(body)) => {
-            Error::UrlTooLong { status: code, length: url.as_str().len() }
+            Error::UrlTooLong { whom: format!("the instance ({code})"), length: url.as_str().len() }
         }
         408 | 425 | 499 => Error::Unable { status: code, detail: said, wait_seconds },
         429 => Error::RateLimited {
@@ -349,6 +370,7 @@ mod tests {
             (200, &[], "  <!DOCTYPE html>", Some("Source.NotData")),
             (202, &[], "{}", Some("Source.Unavailable")),
             (302, &[("location", "https://login.example/x?secret=1")], "", Some("Source.Redirected")),
+            (302, &[("location", "/maintenance.do")], "", Some("Source.Redirected")),
             (400, &[], r#"{"error":{"message":"Invalid table nope","detail":null},"status":"failure"}"#, Some("Source.TableMissing")),
             (400, &[], r#"{"error":{"message":"odd"}}"#, Some("Source.Refused")),
             (400, HTML, "<h1>Request header is too large</h1>", Some("Source.UrlTooLong")),

@@ -3,7 +3,9 @@
 //! Names and defaults are those of the ServiceNow source connector for Kafka Connect, so that its documents run here as
 //! they are. The checks below are the ones that need more than one key, or that know what an encoded query is.
 
+use super::http::LONGEST_ADDRESS;
 use crate::config::{Env, Faults, Key, Kind, Shape, SourceKind, Values};
+use url::form_urlencoded::byte_serialize;
 
 mod connection;
 mod query;
@@ -264,6 +266,7 @@ fn check(values: &Values, _env: Env<'_>, faults: &mut Faults) {
     }
     for alias in values.aliases() {
         check_fields(values, alias, faults);
+        check_address(values, alias, faults);
     }
     check_doubles(values, faults);
 }
@@ -285,6 +288,24 @@ fn check_fields(values: &Values, alias: &str, faults: &mut Faults) {
             let message = format!("of table {alias} lacks {field}, which the cursor needs ({cursor}); add it");
             faults.push(values.fault(&key, message));
         }
+    }
+}
+
+/// A request whose address is longer than any can be is never sent.
+fn check_address(values: &Values, alias: &str, faults: &mut Faults) {
+    let length = |key: &str| {
+        let text = values.text(key).unwrap_or_default();
+        (text.len(), byte_serialize(text.as_bytes()).map(str::len).sum::<usize>())
+    };
+    let (query, fields) = (of(alias, "query"), of(alias, "fields"));
+    let ((typed, in_query), (_, in_fields)) = (length(&query), length(&fields));
+    if in_query + in_fields > LONGEST_ADDRESS {
+        let key = if in_query >= in_fields { &query } else { &fields };
+        let message = format!(
+            "makes the address of a request longer than any can be: query and fields alone take {} characters of the {LONGEST_ADDRESS}              (each ^, = and comma takes three; the query has {typed} as it is written). A saved filter or a database view on the instance takes              the place of a long query",
+            in_query + in_fields
+        );
+        faults.push(values.fault_of_file(message).at(key));
     }
 }
 

@@ -81,6 +81,8 @@ struct Asking<'a> {
     allowance: &'a Allowance,
     admission: &'a Admission,
     spent: &'a mut Spent,
+    /// A wait that the end of the invocation cut, whoever asked and whatever was made of it.
+    cut: Option<Error>,
 }
 
 impl Asking<'_> {
@@ -109,7 +111,11 @@ impl Asking<'_> {
     async fn get(&mut self, table: &str, parameters: &[(&str, String)], limit: u32) -> Result<(Vec<Fields>, Option<u64>), Error> {
         let mut call =
             Call { allowance: self.allowance, admission: self.admission, limit, expected: 0, wanted: Wanted::Fields, spent: self.spent };
-        let fetched = self.instance.get(table, parameters, &mut call).await?;
+        let fetched = self.instance.get(table, parameters, &mut call).await.inspect_err(|error| {
+            if let Error::Cut { .. } = error {
+                self.cut = Some(error.clone());
+            }
+        })?;
         Ok((fetched.fields, fetched.total))
     }
 }
@@ -168,6 +174,8 @@ impl Probe<'_> {
         }
         self.look_up_zone().await;
         match self.settle().await {
+            // What used the time up says more than that it is over.
+            Err(Trouble::Failed(Error::BudgetSpent)) => Err(self.asking.cut.take().unwrap_or(Error::BudgetSpent).into()),
             // The sweep itself asks for less at a time, and says so if even that is too much.
             Err(Trouble::Failed(error)) if error.remedy() == Remedy::Smaller => {
                 tracing::debug!(table = self.asking.table.name, %error, "the probe was put off");

@@ -176,7 +176,7 @@ async fn tables_that_wait_for_one_fetch_share_its_failure() {
     tokio::task::yield_now().await;
     drop(held);
     for table in tables {
-        assert!(table.await.expect("no panic").is_some_and(|error| error.is_transient_token()));
+        assert!(table.await.expect("no panic").is_some_and(|error| error.remedy() == super::super::error::Remedy::Again));
     }
     assert_eq!(endpoint.forms().len(), 1);
     assert!(ask(&login).await.is_err(), "a later one asks again");

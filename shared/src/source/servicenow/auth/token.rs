@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, LOCATION};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use url::Url;
 
 use super::super::answer::ErrorBody;
 use super::super::error::Error;
@@ -48,8 +49,8 @@ pub(in super::super) enum NoToken {
     #[error("the answer is not that of a token endpoint ({detail}). Check snow.oauth.token.url")]
     NotAToken { detail: String },
 
-    #[error("the address redirects to {to}, which is not followed. Set snow.url and snow.oauth.token.url to the addresses themselves")]
-    Redirected { to: String },
+    #[error("the address redirects to {to}, which is not followed. {advice}")]
+    Redirected { to: String, advice: &'static str, may_pass: bool },
 
     #[error("no answer: {detail}. The next tick tries again")]
     NoAnswer { detail: String },
@@ -61,7 +62,14 @@ pub(in super::super) enum NoToken {
 impl NoToken {
     /// Whether the same request may succeed a little later.
     pub(in super::super) fn is_transient(&self) -> bool {
-        matches!(self, Self::Limited { .. } | Self::Unable { .. } | Self::Page { .. } | Self::NoAnswer { .. })
+        matches!(
+            self,
+            Self::Limited { .. }
+                | Self::Unable { .. }
+                | Self::Page { .. }
+                | Self::NoAnswer { .. }
+                | Self::Redirected { may_pass: true, .. }
+        )
     }
 }
 
@@ -209,13 +217,24 @@ fn refusal(status: u16, headers: &HeaderMap, body: &[u8], oauth: &Oauth, form: &
     Some(match status {
         200..=299 if is_page => NoToken::Page { title: title(body) },
         200..=299 => return None,
-        300..=399 => NoToken::Redirected { to: header(headers, LOCATION.as_str()).map_or_else(|| "nowhere".to_owned(), without_query) },
+        300..=399 => redirected(&oauth.token_url, header(headers, LOCATION.as_str())),
         400 | 401 | 403 => NoToken::Denied { status, detail: detail(), advice: advice(body, headers, oauth, host) },
         429 => NoToken::Limited { wait_seconds },
         500..=599 if is_page => NoToken::Page { title: format!("{status} {}", title(body)) },
         408 | 425 | 499..=599 => NoToken::Unable { status, detail: detail(), wait_seconds },
         _ => NoToken::NoEndpoint { status, detail: detail() },
     })
+}
+
+/// A redirect of a request for a token: within the same host it is how an instance shows its maintenance, and passes.
+fn redirected(asked: &Url, location: Option<&str>) -> NoToken {
+    let target = location.and_then(|location| asked.join(location).ok());
+    let may_pass = target.is_some_and(|target| target.origin() == asked.origin());
+    let advice = match may_pass {
+        true => "The instance is in maintenance, or asks for a login. The next tick tries again",
+        false => "Set snow.url and snow.oauth.token.url to the addresses themselves",
+    };
+    NoToken::Redirected { to: location.map_or_else(|| "nowhere".to_owned(), without_query), advice, may_pass }
 }
 
 /// What to check after a refusal: by the code of RFC 6749 §5.2 where it says more than the grant does.

@@ -13,7 +13,7 @@ pub(in super::super) const NOTE: &str = "probe";
 
 /// Rights and time zones change without a word from the instance, so that what was proven is proven again. A zone that is moved
 /// west by some hours hides rows from a sweep for as many hours before the cursor can pass them: a probe within three
-/// finds it in time for every zone of the Americas.
+/// finds it in time for every zone of UTC-3 and further west. Those nearer to UTC are left: the Atlantic, Greenland, Newfoundland in summer.
 const GOOD_FOR_HOURS: u64 = 3;
 
 /// Probes of another program version ask other questions.

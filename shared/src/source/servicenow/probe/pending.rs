@@ -46,7 +46,7 @@ impl Prober {
     /// As of [`Probe::run`].
     pub(in super::super) async fn run(&mut self, allowance: &Allowance, spent: &mut Spent) -> Result<Verdict, Trouble> {
         let Some(admission) = allowance.admit(ROOM).await else { return Err(Error::BudgetSpent.into()) };
-        let asking = Asking { instance: &self.instance, table: &self.table, allowance, admission: &admission, spent };
+        let asking = Asking { instance: &self.instance, table: &self.table, allowance, admission: &admission, spent, cut: None };
         let (fields, cursor) = (self.fields.clone(), self.cursor.clone());
         let mut probe = Probe { asking, fields, bad_row: self.bad_row, cursor, zone: &self.zone, remarks: Vec::new() };
         let verdict = probe.run().await;
