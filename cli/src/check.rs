@@ -4,6 +4,7 @@ mod probe;
 
 use serde::Serialize;
 use tablesweep::config::{Documents, Fault, Faults};
+use tablesweep::host::Host;
 use tablesweep::operate::{Activity, StatusReport};
 use tablesweep::probe::{Finding, Verdict};
 
@@ -52,7 +53,11 @@ pub async fn run(arguments: CheckArgs) -> Result<Exit, Stop> {
     let read = &arguments.read;
     let documents = match documents::load(&read.config.config) {
         Err(faults) => return refuse(faults, read.output.output),
-        Ok(documents) => documents,
+        Ok(mut documents) => {
+            let future = begins_in_future(&documents, &Host::system());
+            documents.warnings.0.extend(future);
+            documents
+        }
     };
     let places = documents::places(&documents);
     let stored = notices::look(&read.cursors, &places).await;
@@ -62,6 +67,21 @@ pub async fn run(arguments: CheckArgs) -> Result<Exit, Stop> {
     // A store that cannot be looked into is one finding among others.
     let findings = probe::run(&documents, &read.cursors).await;
     tell(&documents, stored.unwrap_or_default().as_ref(), Some(findings), read.output.output)
+}
+
+/// Tables whose document says to begin at a time that has not come yet, by this machine's clock.
+fn begins_in_future(documents: &Documents, host: &Host) -> Vec<Fault> {
+    let mut found = Vec::new();
+    for connector in &documents.connectors {
+        let rules = &connector.kind.cursors;
+        for (key, start) in connector.tables().iter().filter_map(|alias| (rules.start)(&connector.values, alias)) {
+            if let Some(said) = (rules.in_future)(&start, host.now_ms()) {
+                let given = connector.values.shown(&key);
+                found.push(Fault::of_file(&connector.file, said).at(key).given(given));
+            }
+        }
+    }
+    found
 }
 
 fn refuse(faults: Faults, output: Output) -> Result<Exit, Stop> {

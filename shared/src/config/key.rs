@@ -146,6 +146,11 @@ pub struct CursorRules {
     /// Whether the second position lies after the first, or that cannot be told: then the caller must be as careful as
     /// if it did.
     pub is_forward: fn(&Position, &Position) -> bool,
+    /// Where a table begins that has no cursor, and the key that says so, if the documents tell it as a position.
+    pub start: fn(&Values, alias: &str) -> Option<(String, Position)>,
+    /// What a person should know of a cursor that is set to this position at a time in epoch milliseconds, after "it": that it
+    /// lies in the future.
+    pub in_future: fn(&Position, now_ms: i64) -> Option<String>,
     /// What a table does after its cursor was reset, after the words "starts anew".
     pub after_reset: &'static str,
     /// Whether a table's schema is compared with a baseline beside its cursor.

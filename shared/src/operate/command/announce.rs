@@ -31,7 +31,10 @@ pub(super) fn announce(operator: &Operator<'_>, known: &Known<'_>, order: &Order
     let store = operator.store.name();
     let missing = || operator.missing(known.place);
     Ok(match order {
-        Order::Rewind(rewinding) => (rewind(&table, known.own.ok_or_else(missing)?, rewinding)?, true),
+        Order::Rewind(rewinding) => {
+            let item = known.own.ok_or_else(missing)?;
+            (rewind(&table, item, rewinding)? + &in_future(operator, item, Some(&rewinding.to)), true)
+        }
         Order::Reset => reset(known, store),
         Order::Pause { reason } => {
             if known.own.is_none() && known.place.identity().is_none() {
@@ -41,8 +44,17 @@ pub(super) fn announce(operator: &Operator<'_>, known: &Known<'_>, order: &Order
         }
         Order::Resume => resume(known, store),
         Order::AcceptSchema => accept_schema(&table, known.own.ok_or_else(missing)?, known.place)?,
-        Order::Import { item, forward } => (import(operator, known, item, *forward)?, true),
+        Order::Import { item, forward } => {
+            (import(operator, known, item, *forward)? + &in_future(operator, item, item.progress.cursor.as_ref()), true)
+        }
     })
+}
+
+/// What to say of a cursor that is set to a time that has not come yet.
+fn in_future(operator: &Operator<'_>, item: &Item, to: Option<&Position>) -> String {
+    let rules = assembly::source(&item.identity.source).map(|kind| &kind.cursors);
+    let said = rules.zip(to).and_then(|(rules, to)| (rules.in_future)(to, operator.host.now_ms()));
+    said.map_or_else(String::new, |said| format!("; it {said}"))
 }
 
 fn rewind(table: &str, item: &Item, rewinding: &Rewinding) -> Result<String, CommandError> {

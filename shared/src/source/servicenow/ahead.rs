@@ -1,12 +1,17 @@
-//! A cursor that stands where no row is any more.
+//! A cursor that stands where no row is, or where none can be yet.
 //!
-//! An instance that is cloned over, or restored, has rows that are older than what was delivered. The sweep finds nothing
-//! then, tick after tick, and looks like one that is up to date. So when a sweep that began caught up is through and has seen no
-//! row at all, not even those that it reads again, and the instance counts none either, one more request asks for the
-//! newest row before the cursor. Deleted rows look the same, so it is said and not held against the table: rows that
-//! are written from now on are delivered.
+//! Two things bring one there, and in both the sweep finds nothing, tick after tick, and looks like one that is up to date.
 //!
-//! The request is made once per position of the cursor. An idle table whose last rows are still there never makes it.
+//! * An instance was cloned over, or restored: its rows are older than what was delivered ([`Look`]). So when a sweep that
+//!   began caught up is through, has reached the cursor and has seen no row at all, not even those that it reads again, and
+//!   the instance counts none either, one more request asks for the newest row before the cursor. Deleted rows look the same,
+//!   so it is said and not held against the table: rows that are written from now on are delivered. The request is made once
+//!   per position of the cursor. An idle table whose last rows are still there never makes it.
+//! * The cursor lies ahead of the instance's clock ([`Future`]): the clock was ahead when the last rows were stamped and was
+//!   set right since, or somebody set a start or a cursor in the future. Rows that are written now lie *behind* the cursor,
+//!   and are lost until the clock gets there. It takes no request to know, and is said by every sweep for as long as it is so.
+
+use std::collections::BTreeMap;
 
 use super::planner::At;
 use super::time;
@@ -17,8 +22,12 @@ const NOTE: &str = "ahead";
 /// The name under which `status` finds the code of what is to be known.
 const REMARK: &str = "remark";
 
-/// The stable code.
+/// The stable codes.
 pub(super) const CODE: &str = "Source.CursorAhead";
+pub(super) const FUTURE_CODE: &str = "Source.CursorInFuture";
+
+/// Seconds by which clocks differ and no word is lost about it: those of an instance's nodes, and one that is being set right.
+const ORDINARY: i64 = 10;
 
 /// What the answers of one sweep have shown.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,13 +58,13 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) fn read(notes: &std::collections::BTreeMap<String, String>) -> Option<Self> {
+    pub(super) fn read(notes: &BTreeMap<String, String>) -> Option<Self> {
         let (newest, cursor) = notes.get(NOTE)?.split_once('|')?;
         Some(Self { cursor: At::decode(cursor)?, newest: newest.parse().ok() })
     }
 
     /// Keeps the look beside the cursor that it belongs to.
-    pub(super) fn write(&self, cursor: &At, notes: &mut std::collections::BTreeMap<String, String>) {
+    pub(super) fn write(&self, cursor: &At, notes: &mut BTreeMap<String, String>) {
         if self.cursor != *cursor {
             return;
         }
@@ -70,18 +79,59 @@ impl Look {
     pub(super) fn text(&self, connector: &str, alias: &str, table: &str) -> Option<String> {
         let newest = time::format(self.newest?);
         Some(format!(
-            "{connector}/{alias} (table {table}): the cursor stands at {}, and no row is there or after it any more; the newest one is of {newest}. Either \
-             the last rows were deleted, or the instance was cloned over or restored. New rows are delivered as ever. After a clone, \
-             `tablesweep cursor rewind --connector {connector} --table {alias} --to \"{newest}\"` or an earlier time delivers what differs",
+            "{connector}/{alias} (table {table}): the cursor stands at {}, and no row is from there up to now any more; the newest one is of {newest}. \
+             Either the last rows were deleted, or the instance was cloned over or restored. Rows that are written from now on are delivered. After a \
+             clone, `tablesweep cursor rewind --connector {connector} --table {alias} --to \"{newest}\"` or an earlier time delivers what differs",
             time::format(self.cursor.second)
         ))
     }
 }
 
+/// A cursor ahead of a clock, in epoch seconds both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Future {
+    cursor: i64,
+    now: i64,
+}
+
+impl Future {
+    /// A cursor in second `cursor` at the time `now`, if rows that are written now are not found from there: not by the overlap
+    /// either, and by more than clocks differ ordinarily.
+    pub(super) fn of(cursor: i64, now: i64, overlap: i64) -> Option<Self> {
+        let unseen = cursor.saturating_sub(overlap).saturating_sub(now);
+        (unseen > ORDINARY).then_some(Self { cursor, now })
+    }
+
+    /// Says it in `status`.
+    pub(super) fn write(self, notes: &mut BTreeMap<String, String>) {
+        notes.insert(REMARK.to_owned(), FUTURE_CODE.to_owned());
+    }
+
+    /// How far ahead it is.
+    pub(super) fn length(self) -> String {
+        length(self.cursor.saturating_sub(self.now))
+    }
+
+    /// In words.
+    pub(super) fn text(self, connector: &str, alias: &str, table: &str) -> String {
+        let (cursor, now, length) = (time::format(self.cursor), time::format(self.now), self.length());
+        format!(
+            "{connector}/{alias} (table {table}): the cursor stands at {cursor}, {length} ahead of the instance's clock ({now}). Rows that are written \
+             until then lie behind it and are not delivered. If the clock was ahead and was set right, or start.timestamp or a command named a wrong \
+             time, `tablesweep cursor rewind --connector {connector} --table {alias} --to \"{now}\"` or an earlier time delivers what is written from then on"
+        )
+    }
+}
+
+/// A length of time in its largest unit, rounded down; from two of it on.
+fn length(seconds: i64) -> String {
+    let units = [("days", 86_400), ("h", 3_600), ("min", 60)];
+    let fits = units.into_iter().find(|(_, unit)| seconds >= 2 * unit);
+    fits.map_or_else(|| format!("{seconds} s"), |(name, unit)| format!("{} {name}", seconds / unit))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
@@ -110,5 +160,15 @@ mod tests {
         for something in [&[][..], &[(1, Some(1))], &[(0, Some(3))], &[(0, None)], &[(0, Some(0)), (2, Some(2))]] {
             assert!(!saw(something), "{something:?}");
         }
+    }
+
+    #[test]
+    fn seconds_ahead_of_a_clock_are_ordinary_and_more_than_the_overlap_covers_is_not() {
+        for (ahead, overlap, is_said) in
+            [(0, 2, false), (12, 2, false), (13, 2, true), (13, 600, false), (7200, 600, true), (i64::MAX, 0, true)]
+        {
+            assert_eq!(Future::of(1_000_i64.saturating_add(ahead), 1_000, overlap).is_some(), is_said, "{ahead} s, overlap {overlap} s");
+        }
+        assert_eq!([119, 120, 7_199, 7_200, 172_799, 172_800].map(length), ["119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
     }
 }

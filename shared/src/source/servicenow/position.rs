@@ -2,6 +2,7 @@
 
 use url::Url;
 
+use super::ahead::Future;
 use super::keys::normalised_query;
 use super::planner::At;
 use super::time;
@@ -14,6 +15,8 @@ pub(super) const RULES: CursorRules = CursorRules {
     read: typed,
     is_position: |position| read(position).is_some_and(|at| written(&at) == *position),
     is_forward,
+    start,
+    in_future,
     after_reset: " (start.timestamp), and rows after that are delivered again",
     has_baseline: false,
 };
@@ -38,6 +41,17 @@ fn typed(text: &str) -> Result<Position, String> {
         Some(second) => Ok(written(&At { second, id: String::new() })),
         None => Err(format!("{text:?} is not a time of the form \"YYYY-MM-DD hh:mm:ss\" (UTC)")),
     }
+}
+
+fn start(values: &Values, alias: &str) -> Option<(String, Position)> {
+    let key = super::keys::of(alias, "start.timestamp");
+    let position = typed(values.text(&key)?).ok()?;
+    Some((key, position))
+}
+
+fn in_future(position: &Position, now_ms: i64) -> Option<String> {
+    let future = Future::of(read(position)?.second, now_ms.div_euclid(1000), 0)?;
+    Some(format!("lies {} ahead of this machine's clock, and rows that are written until then are not delivered", future.length()))
 }
 
 fn is_forward(from: &Position, to: &Position) -> bool {
@@ -79,6 +93,14 @@ mod tests {
         for text in ["2026-01-01", "2026-1-01 00:00:00", "2026-02-30 00:00:00", "2026-01-01T00:00:00Z", "7", ""] {
             assert!(typed(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_position_after_the_time_that_it_is_set_at_is_told() {
+        let said = |to: &str| in_future(&at(to, ""), 1_767_225_600_000);
+        assert_eq!(said("2026-01-01 00:00:00"), None);
+        assert!(said("2026-01-01 03:00:00").is_some_and(|text| text.starts_with("lies 3 h ahead")));
+        assert!(said("9999-12-31 23:59:59").is_some());
     }
 
     #[test]

@@ -1,8 +1,13 @@
 //! The one form in which raw timestamps travel: `yyyy-MM-dd HH:mm:ss`, UTC, whole seconds.
+//!
+//! They are counted in civil time: an instant of a time zone's library ends a day before the year 9999 does, so that there is
+//! one in every zone, and `9999-12-31 23:59:59` is how instances write "never".
 
-use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, date};
+
+/// The beginning of what is counted from.
+const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 
 /// Epoch seconds of a raw timestamp; `None` if it has any other form or names no moment.
 pub(super) fn parse(text: &str) -> Option<i64> {
@@ -17,15 +22,15 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     };
     let small = |from: usize| number(from, from + 2).and_then(|value| i8::try_from(value).ok());
     let civil = DateTime::new(number(0, 4)?, small(5)?, small(8)?, small(11)?, small(14)?, small(17)?, 0).ok()?;
-    TimeZone::UTC.to_timestamp(civil).ok().map(Timestamp::as_second)
+    Some(civil.duration_since(EPOCH).as_secs())
 }
 
 /// The raw form of epoch seconds. Seconds outside of the years 0 to 9999 are moved to the nearest of these.
 pub(super) fn format(second: i64) -> String {
     const FIRST: i64 = -62_167_219_200;
-    const LAST: i64 = 253_402_207_200;
-    let timestamp = Timestamp::from_second(second.clamp(FIRST, LAST)).unwrap_or_default();
-    timestamp.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    const LAST: i64 = 253_402_300_799;
+    let civil = EPOCH.checked_add(SignedDuration::from_secs(second.clamp(FIRST, LAST))).unwrap_or(EPOCH);
+    civil.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 #[cfg(test)]
@@ -39,6 +44,9 @@ mod tests {
             ("2026-09-29 08:10:42", 1_790_669_442),
             ("2024-02-29 23:59:59", 1_709_251_199),
             ("1969-12-31 23:59:59", -1),
+            ("0000-01-01 00:00:00", -62_167_219_200),
+            ("9999-12-30 22:00:01", 253_402_207_201),
+            ("9999-12-31 23:59:59", 253_402_300_799),
         ] {
             assert_eq!(parse(text), Some(second), "{text}");
             assert_eq!(format(second), text);
@@ -64,7 +72,6 @@ mod tests {
 
     #[test]
     fn a_second_beyond_every_calendar_is_still_a_literal() {
-        assert_eq!(format(i64::MAX).len(), 19);
-        assert_eq!(format(i64::MIN).len(), 19);
+        assert_eq!((format(i64::MAX).as_str(), format(i64::MIN).as_str()), ("9999-12-31 23:59:59", "0000-01-01 00:00:00"));
     }
 }

@@ -11,6 +11,9 @@ pub(super) const RULES: CursorRules = CursorRules {
     read: typed,
     is_position: |position| read(position).is_some_and(|at| written(at) == *position),
     is_forward,
+    // A sequence knows no time.
+    start: |_, _| None,
+    in_future: |_, _| None,
     after_reset: " (start): with start=latest, rows that are there now and were not delivered never are",
     has_baseline: true,
 };
