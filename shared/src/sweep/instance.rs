@@ -20,7 +20,7 @@ use crate::failure::{Failure, Retry};
 use crate::source::Table;
 
 /// The names of the blobs in the instance's partition; that of a login is followed by its account.
-const LOGIN: &str = "login#";
+const LOGIN: &str = "login";
 const REQUESTS: &str = "requests";
 
 /// How often the count of requests is merged anew because another invocation wrote its own in between.
@@ -51,7 +51,7 @@ impl Account {
 
     /// Where the store keeps that it was refused.
     fn place(&self) -> String {
-        format!("{LOGIN}{}", self.name)
+        format!("{LOGIN}#{}", self.name)
     }
 }
 

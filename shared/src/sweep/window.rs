@@ -88,6 +88,11 @@ impl Window {
         self.seconds.contains_key(&second)
     }
 
+    /// Whether the version is among those of `second` or any later one.
+    pub fn contains_since(&self, second: i64, version: &Version) -> bool {
+        self.seconds.range(second..).any(|(_, versions)| versions.contains(version))
+    }
+
     /// How many versions were delivered in `second`.
     pub fn count_at(&self, second: i64) -> usize {
         self.seconds.get(&second).map_or(0, BTreeSet::len)

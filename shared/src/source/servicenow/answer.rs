@@ -3,6 +3,8 @@
 //! Of each row only the cursor fields are looked at. The row itself is a slice of the body, unless the alias asks for
 //! display values, which the instance mixes with raw ones so that the cursor stays readable.
 
+mod skipped;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +18,8 @@ use super::error::Error;
 use super::keys::{BadRow, DisplayValue};
 use super::range::{CursorFields, Head};
 use super::time;
+use skipped::Versions;
+pub(super) use skipped::{NO_ID, Skipped};
 
 /// The rows of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +27,7 @@ pub(super) struct Rows {
     /// Visible rows in the server's order.
     pub(super) rows: Vec<(Head, Bytes)>,
     /// Rows without a readable cursor, left out by policy.
-    pub(super) skipped: u64,
+    pub(super) skipped: Vec<Skipped>,
 }
 
 /// Whether a query can ask for rows after this id. An instance runs a value that begins like this as a script.
@@ -186,14 +190,15 @@ impl Reading {
     /// [`Error::Malformed`], [`Error::Cancelled`], [`Error::Unable`] or [`Error::BadRow`].
     pub(super) fn rows(&self, body: &Bytes, limit: u32) -> Result<Rows, Error> {
         let raw = listed(body, limit)?;
-        let mut rows = Rows { rows: Vec::with_capacity(raw.len()), skipped: 0 };
+        let mut rows = Rows { rows: Vec::with_capacity(raw.len()), skipped: Vec::new() };
+        let mut versions = Versions::default();
         for row in raw {
-            self.row(body, row, &mut rows)?;
+            self.row(body, row, &mut rows, &mut versions)?;
         }
         Ok(rows)
     }
 
-    fn row(&self, body: &Bytes, raw: &RawValue, rows: &mut Rows) -> Result<(), Error> {
+    fn row(&self, body: &Bytes, raw: &RawValue, rows: &mut Rows, versions: &mut Versions) -> Result<(), Error> {
         let malformed = |error: serde_json::Error| Error::Malformed { detail: format!("a row is not an object: {error}") };
         let found = CursorOf(&self.fields).deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(malformed)?;
         if found.is_blank {
@@ -211,19 +216,18 @@ impl Reading {
                 rows.rows.push((head, value));
                 Ok(())
             }
-            (second, id) => self.bad_row(second.is_some(), id.as_deref(), found.timestamp.as_deref(), rows),
-        }
-    }
-
-    fn bad_row(&self, timed: bool, id: Option<&str>, timestamp: Option<&str>, rows: &mut Rows) -> Result<(), Error> {
-        let (field, value) = if timed { (&self.fields.id, id) } else { (&self.fields.timestamp, timestamp) };
-        let value = value.map_or_else(|| "it is not in the row".to_owned(), |value| format!("{value:?}"));
-        let id = id.filter(|id| !id.is_empty()).unwrap_or("without an id").to_owned();
-        match self.bad_row {
-            BadRow::Fail => Err(Error::BadRow { id, field: field.clone(), value }),
-            BadRow::Skip => {
-                tracing::warn!(row = id, field, value, "row skipped: its cursor cannot be read");
-                rows.skipped += 1;
+            (second, id) => {
+                let (field, value) = match second {
+                    Some(_) => (&self.fields.id, id.as_deref()),
+                    None => (&self.fields.timestamp, found.timestamp.as_deref()),
+                };
+                let value = value.map_or_else(|| "it is not in the row".to_owned(), |value| format!("{value:?}"));
+                let (field, id) = (field.clone(), id.filter(|id| !id.is_empty()).map(Cow::into_owned));
+                if self.bad_row == BadRow::Fail {
+                    return Err(Error::BadRow { id: id.unwrap_or_else(|| NO_ID.to_owned()), field, value });
+                }
+                let version = versions.of(second, id.as_deref(), found.mod_count.as_deref(), raw);
+                rows.skipped.push(Skipped { after: rows.rows.len(), second, id, version, field, value });
                 Ok(())
             }
         }
@@ -480,7 +484,7 @@ mod tests {
         let error = plain().rows(&body, 10).expect_err("bad row").to_string();
         assert!(error.contains("a1") && error.contains("sys_updated_on"), "{error}");
         let rows = reading(DisplayValue::False, BadRow::Skip).rows(&body, 10).expect("rows");
-        assert_eq!((rows.rows.len(), rows.skipped), (1, 1), "the row without any field is hidden, not bad");
+        assert_eq!((rows.rows.len(), rows.skipped.len()), (1, 1), "the row without any field is hidden, not bad");
     }
 
     #[test]

@@ -19,14 +19,17 @@
 
 mod forward;
 mod overlap;
+mod passed;
 mod whole;
 
 use std::collections::BTreeMap;
 
 use forward::Ask;
 use overlap::{Read, Reread};
+use passed::Passed;
 use whole::OwnLimit;
 
+use super::answer::Skipped;
 use super::error::Error;
 use super::hidden::HiddenCount;
 use super::position;
@@ -85,7 +88,7 @@ pub(super) struct Answer<R> {
     /// The visible rows, in the server's order.
     pub(super) rows: Vec<(Head, R)>,
     /// Rows without a readable cursor that the policy skips; they are visible and not delivered.
-    pub(super) skipped: u64,
+    pub(super) skipped: Vec<Skipped>,
     /// `X-Total-Count`.
     pub(super) total: Option<u64>,
     /// Whether a `Link` to a next page came.
@@ -101,7 +104,7 @@ pub(super) struct Answer<R> {
 impl<R> Answer<R> {
     /// The rows that the instance showed.
     pub(super) fn visible(&self) -> u64 {
-        self.rows.len() as u64 + self.skipped
+        self.rows.len() as u64 + self.skipped.len() as u64
     }
 }
 
@@ -110,7 +113,8 @@ impl<R> Answer<R> {
 pub(super) struct Delivery<R> {
     pub(super) rows: Vec<(Head, R)>,
     pub(super) suppressed: u64,
-    pub(super) skipped: u64,
+    /// Rows without a readable cursor that were met for the first time.
+    pub(super) skipped: Vec<Skipped>,
     pub(super) hidden: u64,
     pub(super) cursor: At,
     pub(super) window: WindowChange,
@@ -132,6 +136,8 @@ pub(super) struct Planner<R> {
     difference_ms: Option<i64>,
     /// The instance's time as of the last answer, in epoch seconds.
     instance_now: Option<i64>,
+    /// The high-water mark as of the last answer.
+    reached: Option<i64>,
     /// The seconds before the cursor that are still to be read again.
     owed: Owed,
     /// Cursor and number of hidden rows of the last sweep, to recognise an unchanged table.
@@ -157,6 +163,8 @@ struct Sweep<R> {
     hidden: HiddenCount,
     /// What was counted on pages that delivered nothing; it goes with the next one that does.
     carried: Counts,
+    /// What a page of the overlap showed without a readable cursor.
+    passed: Passed,
     step: Step<R>,
 }
 
@@ -164,7 +172,6 @@ struct Sweep<R> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     suppressed: u64,
-    skipped: u64,
     hidden: u64,
 }
 
@@ -225,6 +232,7 @@ impl<R: Clone> Planner<R> {
             swept_to: start.swept_to,
             difference_ms: start.difference_ms,
             instance_now: None,
+            reached: None,
             owed,
             hidden_before: notes.get("hidden").cloned(),
             uncounted: notes.contains_key("uncounted"),
@@ -256,6 +264,16 @@ impl<R: Clone> Planner<R> {
 
     pub(super) fn difference_ms(&self) -> Option<i64> {
         self.difference_ms
+    }
+
+    /// The instance's time, in epoch seconds, once an answer has told it.
+    pub(super) fn instance_now(&self) -> Option<i64> {
+        self.instance_now
+    }
+
+    /// Whether what was asked for last reached the cursor: it does not where the cursor lies after the high-water mark.
+    pub(super) fn has_reached_cursor(&self) -> bool {
+        self.reached.is_some_and(|reached| reached >= self.cursor.second)
     }
 
     /// Whether the next request is the first of its sweep.
@@ -350,6 +368,7 @@ impl<R: Clone> Planner<R> {
             first: true,
             hidden: HiddenCount::default(),
             carried: Counts::default(),
+            passed: Passed::new(),
             step: Step::Page(Ask::of(range)),
         }
     }
@@ -372,9 +391,17 @@ impl<R: Clone> Planner<R> {
         };
         let mark = sent.div_euclid(1000).saturating_sub(self.settings.lag);
         sweep.hi = Some(sweep.hi.map_or(mark, |hi| hi.min(mark)));
+        self.reached = sweep.hi;
         if self.instance_now.is_none() {
             self.instance_now = Some(sent.div_euclid(1000));
         }
+    }
+
+    /// Up to when a sweep that is through has seen everything. One whose range begins after its high-water mark, since the cursor
+    /// lies ahead of the instance's clock, has seen nothing.
+    fn swept_to(&self, hi: Option<i64>) -> Option<i64> {
+        let begun = self.cursor.second.saturating_sub(self.settings.overlap);
+        self.swept_to.max(hi.filter(|hi| *hi >= begun))
     }
 
     /// The last step of a sweep: says whether the table is caught up.
@@ -393,7 +420,7 @@ impl<R: Clone> Planner<R> {
         Outcome::Page(Box::new(Delivery {
             rows: parts.rows,
             suppressed: parts.counts.suppressed,
-            skipped: parts.counts.skipped,
+            skipped: parts.skipped,
             hidden: parts.counts.hidden,
             cursor: self.cursor.clone(),
             window: parts.window,
@@ -417,9 +444,10 @@ impl<R: Clone> Planner<R> {
     }
 
     /// What a page of delivered rows does to the window. The versions of seconds that are still to be read again stay.
-    fn window_change(&mut self, rows: &[(Head, R)]) -> WindowChange {
+    fn window_change(&mut self, rows: &[(Head, R)], skipped: &Passed) -> WindowChange {
         let keep_from = self.keep_from();
-        let delivered = rows.iter().filter(|(head, _)| head.second >= keep_from).map(|(head, _)| (head.second, head.version())).collect();
+        let delivered = rows.iter().filter(|(head, _)| head.second >= keep_from).map(|(head, _)| (head.second, head.version()));
+        let delivered = delivered.chain(skipped.iter().map(|(second, skipped)| (*second, skipped.version))).collect();
         let change = WindowChange { delivered, forget_before: Some(keep_from), limit: self.settings.window_limit.max(1), refilled: false };
         self.window.apply(&change);
         change
@@ -435,6 +463,7 @@ impl<R: Clone> Planner<R> {
 /// What a delivery is made of, beside the planner's own state.
 struct Parts<R> {
     rows: Vec<(Head, R)>,
+    skipped: Vec<Skipped>,
     counts: Counts,
     window: WindowChange,
     end: Option<SweepEnd>,

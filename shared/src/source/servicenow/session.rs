@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::SnowTable;
-use super::ahead::{self, Look, Sight};
-use super::answer::Reading;
+use super::ahead::{self, Future, Look, Sight};
+use super::answer::{NO_ID, Reading};
 use super::error::{Error, Remedy};
 use super::http::{Call, Fetched, Instance, Wanted};
 use super::keys::DisplayValue;
@@ -18,7 +18,7 @@ use super::range::{CursorFields, encoded, newest_before};
 use super::{keys, position};
 use crate::cursor::Phase;
 use crate::failure::Failure;
-use crate::source::{Checkpoint, Content, Page, Resume, Row, Spent, TableSweep};
+use crate::source::{Checkpoint, Content, Page, Resume, Row, Spent, TableSweep, UNANSWERED};
 use crate::sweep::{Admission, Allowance, Reason, Window};
 
 /// The room asked for before the first page, whose size is not known.
@@ -50,11 +50,18 @@ pub(super) struct Session {
     /// The room to ask for: half as much again as the last page.
     estimate: u64,
     spent: Spent,
+    /// Whether a page came of this session, and how long requests were waited for in vain before that.
+    brought: bool,
+    unanswered: Duration,
     /// What the answers of this sweep have shown, and whether it began caught up.
     sight: Sight,
     began_in: Phase,
     /// The last look for rows before a cursor that none is behind.
     look: Option<Look>,
+    /// Whether the cursor lies ahead of the instance's clock.
+    future: Option<Future>,
+    /// Seconds before the cursor that are read again.
+    overlap: i64,
     remarks: Vec<Reason>,
 }
 
@@ -74,7 +81,9 @@ impl Session {
             page_size: from.page_size,
             max_rows: from.max_rows,
         };
-        let planner = Planner::new(table.planning(), start);
+        let planning = table.planning();
+        let overlap = planning.overlap;
+        let planner = Planner::new(planning, start);
         Self {
             instance: Arc::clone(&table.instance),
             table: table.table.clone(),
@@ -91,9 +100,13 @@ impl Session {
             last_size: 0,
             estimate: FIRST_PAGE,
             spent: Spent::default(),
+            brought: false,
+            unanswered: Duration::ZERO,
             sight: Sight::default(),
             began_in,
             look,
+            future: None,
+            overlap,
             remarks: Vec::new(),
         }
     }
@@ -114,6 +127,10 @@ impl Session {
             Err(Trouble::Failed(Error::BudgetSpent | Error::RequestsSpent)) => {
                 self.pending = Some(pending);
                 return Ok(false);
+            }
+            Err(Trouble::Failed(Error::Cut { waited, token_url })) => {
+                self.pending = Some(pending);
+                return self.cut(waited, token_url).map(|()| false).map_err(|error| self.failure(&error));
             }
             Ok(verdict) => Ok(verdict),
             Err(Trouble::Failed(error)) => Err(self.failure(&error)),
@@ -141,12 +158,14 @@ impl Session {
                     Some(outcome) => outcome,
                     None => return Ok(None),
                 },
-                // Only a sweep's first request had all the time there was: if even that is not enough, the page is too big.
-                Err(Error::BudgetSpent) if is_first && allowance.left().is_some_and(|left| left.is_zero()) => {
-                    self.shrink("it did not come within the time of an invocation");
-                    return Ok(None);
-                }
                 Err(Error::BudgetSpent) => return Ok(None),
+                Err(Error::Cut { waited, token_url }) => {
+                    // Only a sweep's first request had all the time there was: if even that is not enough, the page may be too big.
+                    if is_first && token_url.is_none() {
+                        self.shrink("it did not come within the time of an invocation");
+                    }
+                    return self.cut(waited, token_url).map(|()| None);
+                }
                 Err(error) if error.remedy() == Remedy::Smaller => {
                     self.ask_for_less(error)?;
                     continue;
@@ -154,7 +173,9 @@ impl Session {
                 Err(error) => return Err(error),
             };
             if let Outcome::Page(delivery) = outcome {
+                self.brought = true;
                 if delivery.end.is_some() {
+                    self.look_ahead(&delivery.cursor);
                     self.look_behind(&delivery.cursor, allowance, &admission).await?;
                 }
                 return Ok(Some(self.finish(*delivery, Some(admission))));
@@ -182,6 +203,7 @@ impl Session {
                 Ok(outcome)
             }
             Error::BudgetSpent => Ok(None),
+            Error::Cut { waited, token_url } => self.cut(waited, token_url).map(|()| None),
             // The page of a count is as small as it can be.
             error if error.remedy() == Remedy::Smaller => Err(Error::Uncounted { detail: error.to_string() }),
             error => Err(error),
@@ -190,6 +212,9 @@ impl Session {
 
     /// What to change about a page that is too much for the instance, the connection or the memory.
     fn ask_for_less(&mut self, error: Error) -> Result<(), Error> {
+        if let Error::TimedOut { after, .. } = &error {
+            self.unanswered += *after;
+        }
         // What took so long may have been its count.
         if matches!(error, Error::TimedOut { .. } | Error::Cancelled { .. }) && self.planner.drop_count() {
             tracing::warn!(connector = self.identity.0, table = self.identity.1, %error, "asking again without a count");
@@ -202,11 +227,29 @@ impl Session {
         Ok(())
     }
 
+    /// The end of the invocation cut a wait that had lasted for `waited`, for the instance or for a token of `token_url`.
+    ///
+    /// # Errors
+    /// The wait was long, and the session has brought no page: a source that hangs must not look like one that is busy.
+    fn cut(&self, waited: Duration, token_url: Option<String>) -> Result<(), Error> {
+        let waited = waited + self.unanswered;
+        if self.brought || waited < UNANSWERED { Ok(()) } else { Err(Error::Cut { waited, token_url }) }
+    }
+
+    /// After a sweep: whether the cursor lies ahead of the instance's clock.
+    fn look_ahead(&mut self, cursor: &At) {
+        self.future = self.planner.instance_now().and_then(|now| Future::of(cursor.second, now, self.overlap));
+        let text = self.future.map(|future| future.text(&self.identity.0, &self.identity.1, &self.table.name));
+        self.remarks.extend(text.map(|message| Reason { code: ahead::FUTURE_CODE.to_owned(), message }));
+    }
+
     /// After a sweep that has seen nothing: whether rows are left before the cursor only.
     async fn look_behind(&mut self, cursor: &At, allowance: &Allowance, admission: &Admission) -> Result<(), Error> {
         let (sight, began_in) = (std::mem::take(&mut self.sight), std::mem::replace(&mut self.began_in, self.planner.phase()));
         let is_known = self.look.as_ref().is_some_and(|look| look.cursor == *cursor);
-        if !sight.is_nothing() || began_in != Phase::Stream || cursor.id.is_empty() || is_known || !allowance.covers(self.last_took) {
+        // Where the cursor lies after the high-water mark nothing could be seen.
+        let could_see = self.planner.has_reached_cursor() && began_in == Phase::Stream && !cursor.id.is_empty();
+        if !sight.is_nothing() || !could_see || is_known || !allowance.covers(self.last_took) {
             return Ok(());
         }
         let fields = &self.reading.fields;
@@ -330,11 +373,24 @@ impl Session {
     }
 
     fn finish(&self, mut delivery: Delivery<Bytes>, admission: Option<Admission>) -> Page {
+        for skipped in &delivery.skipped {
+            tracing::warn!(
+                connector = self.identity.0,
+                table = self.identity.1,
+                row = skipped.id.as_deref().unwrap_or(NO_ID),
+                field = skipped.field,
+                value = skipped.value,
+                "row skipped: its cursor cannot be read"
+            );
+        }
         if let Some(probed) = &self.probed {
             delivery.notes.insert(NOTE.to_owned(), probed.clone());
         }
         if let Some(look) = &self.look {
             look.write(&delivery.cursor, &mut delivery.notes);
+        }
+        if let Some(future) = self.future {
+            future.write(&mut delivery.notes);
         }
         Page {
             rows: delivery
@@ -359,7 +415,7 @@ impl Session {
             },
             end: delivery.end,
             suppressed: delivery.suppressed,
-            skipped: delivery.skipped,
+            skipped: delivery.skipped.len() as u64,
             hidden: delivery.hidden,
             late: 0,
             admission: admission.map(Arc::new),

@@ -4,6 +4,7 @@ use super::super::error::Error;
 use super::super::range::{Head, Range, is_hex};
 use super::super::time;
 use super::overlap::MOST_PAGES;
+use super::passed::{Passed, rows_of};
 use super::{At, Counts, Outcome, Parts, Planner, Received, Step, Sweep};
 
 /// A page of the forward part, as it is asked for.
@@ -23,7 +24,8 @@ struct Page<R> {
     /// New rows, in order.
     new: Vec<(Head, R)>,
     suppressed: u64,
-    skipped: u64,
+    /// Rows without a readable cursor that are met for the first time.
+    skipped: Passed,
     /// No row came whose position can be read.
     is_blank: bool,
     /// The last row within the high-water mark, and whether the cursor's own row came before it or is it.
@@ -128,7 +130,7 @@ impl<R: Clone> Planner<R> {
     /// was opened with this page, so that all of its rows belong to it.
     pub(super) fn evaluate(&mut self, mut sweep: Sweep<R>, page: Received<R>, opens: bool) -> Result<Outcome<R>, Error> {
         let total = page.answer.total;
-        let skipped = std::iter::repeat_n(i64::MAX, usize::try_from(page.answer.skipped).unwrap_or(usize::MAX));
+        let skipped = std::iter::repeat_n(i64::MAX, page.answer.skipped.len());
         let seconds: Vec<i64> = if opens { page.answer.rows.iter().map(|(head, _)| head.second).collect() } else { Vec::new() };
         let page = self.sift(&sweep, page);
         if opens {
@@ -139,22 +141,18 @@ impl<R: Clone> Planner<R> {
         }
         let before = self.cursor.clone();
         let goes_on = self.move_cursor(&page);
-        let mut window = self.window_change(&page.new);
+        let mut window = self.window_change(&page.new, &page.skipped);
         sweep.full_pages += u32::from(!page.is_last);
         let next = self.next_ask(&sweep, &page, before != self.cursor, goes_on)?;
         let hidden = hidden_passed(&mut sweep, &page, if opens { None } else { total }, next.is_none());
-        let nothing = page.new.is_empty() && before == self.cursor;
+        let nothing = page.new.is_empty() && page.skipped.is_empty() && before == self.cursor;
         let carried = std::mem::take(&mut sweep.carried);
-        let counts = Counts {
-            suppressed: carried.suppressed + page.suppressed,
-            skipped: carried.skipped + page.skipped,
-            hidden: carried.hidden + hidden,
-        };
+        let counts = Counts { suppressed: carried.suppressed + page.suppressed, hidden: carried.hidden + hidden };
         let mut end = None;
         match next {
             Some(ask) => sweep.step = Step::Page(ask),
             None => {
-                self.swept_to = self.swept_to.max(sweep.hi);
+                self.swept_to = self.swept_to(sweep.hi);
                 match self.overlap_step(sweep.hi) {
                     Some(step) => sweep.step = step,
                     None => {
@@ -171,7 +169,7 @@ impl<R: Clone> Planner<R> {
                 return Ok(Outcome::Continue);
             }
         }
-        Ok(self.deliver(Parts { rows: page.new, counts, window, end }))
+        Ok(self.deliver(Parts { rows: page.new, skipped: rows_of(page.skipped), counts, window, end }))
     }
 
     /// Sorts the rows of an answer: above the high-water mark, delivered before, new.
@@ -179,6 +177,7 @@ impl<R: Clone> Planner<R> {
         let Received { ask, limit, answer } = received;
         let hi = sweep.hi.unwrap_or(i64::MAX);
         let is_blank = answer.rows.is_empty();
+        let skipped = self.met_first(ask.range.first_second(), hi, &answer.rows, answer.skipped.clone());
         // Without a count the end shows only on an instance that never gives one.
         let fits = (answer.total.is_some() || self.uncounted) && self.own_limit.spares(&answer, limit);
         // No more than a page is delivered, also where more were asked for to get past hidden rows.
@@ -189,7 +188,7 @@ impl<R: Clone> Planner<R> {
             limit,
             new: Vec::new(),
             suppressed: 0,
-            skipped: answer.skipped,
+            skipped,
             is_blank,
             last: None,
             is_last: false,

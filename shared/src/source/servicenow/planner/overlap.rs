@@ -8,7 +8,8 @@
 //! two push others off its end. What did not come is left to the next sweep.
 
 use super::super::range::{Head, Range};
-use super::{Answer, At, Counts, Outcome, Parts, Planner, Step, Sweep};
+use super::passed::rows_of;
+use super::{Answer, At, Outcome, Parts, Planner, Step, Sweep};
 use crate::sweep::{Stretch, WindowChange};
 
 /// Up to this many unknown rows are fetched by id; more are fetched by the range that they came in.
@@ -63,6 +64,9 @@ impl<R: Clone> Planner<R> {
             self.sweep = Some(sweep);
             return Outcome::Continue;
         }
+        // One that is known by its whole content only was counted when it was read whole, or is not told from those.
+        let skipped = answer.skipped.iter().filter(|skipped| skipped.is_known_by_its_cursor()).cloned().collect();
+        sweep.passed = self.met_first(ask.range.first_second(), ask.to, &answer.rows, skipped);
         let heads: Vec<&Head> = answer.rows.iter().map(|(head, _)| head).collect();
         let read = ask.read(whole, heads.last().copied());
         let is_unknown = |head: &&&Head| sweep.hi.is_none_or(|hi| head.second <= hi) && !self.window.contains(head.second, &head.version());
@@ -134,7 +138,8 @@ impl<R: Clone> Planner<R> {
 
     /// `read`: up to where this page has read.
     fn reread_done(&mut self, sweep: &Sweep<R>, ask: &Reread, read: Option<Read>, rows: Vec<(Head, R)>, suppressed: u64) -> Outcome<R> {
-        let delivered = rows.iter().map(|(head, _)| (head.second, head.version())).collect();
+        let delivered = rows.iter().map(|(head, _)| (head.second, head.version()));
+        let delivered = delivered.chain(sweep.passed.iter().map(|(second, skipped)| (*second, skipped.version))).collect();
         let refilled = match read.and_then(|read| read.up_to(sweep.hi, ask.range.first_second())) {
             Some(Read::Through(second)) => self.owed.read_through(second),
             Some(Read::To(at)) => {
@@ -147,8 +152,9 @@ impl<R: Clone> Planner<R> {
         self.window.apply(&change);
         let window = self.settle_window(change);
         let end = Some(self.end(sweep));
-        let carried = sweep.carried;
-        self.deliver(Parts { rows, counts: Counts { suppressed: carried.suppressed + suppressed, ..carried }, window, end })
+        let mut counts = sweep.carried;
+        counts.suppressed += suppressed;
+        self.deliver(Parts { rows, skipped: rows_of(sweep.passed.clone()), counts, window, end })
     }
 
     /// At the end of a sweep only the overlap before the cursor is kept, and what is still owed.

@@ -71,7 +71,7 @@ impl Instance {
         let behind = self.behind.filter(|(nth, _)| nth + 1 == self.requests.len()).map_or(0, |(_, seconds)| seconds);
         let answer = Answer {
             rows,
-            skipped: 0,
+            skipped: Vec::new(),
             total: (self.counts && request.counted).then_some(matching.len() as u64),
             next_link: self.links && matching.len() > limit,
             date: Some(self.now - behind),

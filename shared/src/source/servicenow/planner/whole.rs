@@ -52,7 +52,7 @@ mod tests {
 
     fn answer(rows: i64, total: Option<u64>, next_link: bool) -> Answer<()> {
         let row = |second| (Head { second, id: "a".into(), mod_count: "0".into() }, ());
-        Answer { rows: (0..rows).map(row).collect(), skipped: 0, total, next_link, date: None, sent_ms: 0, elapsed_ms: 0 }
+        Answer { rows: (0..rows).map(row).collect(), skipped: Vec::new(), total, next_link, date: None, sent_ms: 0, elapsed_ms: 0 }
     }
 
     #[test]
