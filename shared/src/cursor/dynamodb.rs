@@ -65,7 +65,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// So does an answer; what takes this long is lost.
 const ATTEMPT_WITHIN: Duration = Duration::from_secs(3);
 
-/// All attempts of one call. A sweep's reserve covers it.
+/// All attempts of one call. This is more than a sweep keeps for its last commit (`LAST_COMMIT`), which covers an attempt and not all of
+/// them: a store that is slow just then costs that commit, and the next sweep sends the last pages again.
 const CALL_WITHIN: Duration = Duration::from_secs(8);
 
 /// How often a write is judged anew because the item changed in between. Each time somebody else's write was taken,

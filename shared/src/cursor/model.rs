@@ -368,7 +368,8 @@ pub struct Item {
     pub started_ms: Option<i64>,
     /// Whether it may be swept.
     pub standing: Standing,
-    /// The last request id that rewound this cursor, so that the same request never does it twice.
+    /// The last request id that rewound this cursor, so that the same request does not do it twice in a row. An earlier one is
+    /// forgotten: repeated after another's, it rewinds once more.
     pub rewound_by: Option<String>,
     /// What the sweeps carry forward.
     pub progress: Progress,

@@ -114,7 +114,7 @@ pub struct Rewind {
     pub now_ms: i64,
     /// The revision on which the wish was decided; `None` takes any.
     pub revision: Option<u64>,
-    /// A request that was carried out once is not carried out again.
+    /// The request that was carried out last is not carried out again.
     pub request_id: Option<String>,
 }
 
