@@ -1,14 +1,22 @@
 //! The engine: one writer per table, tables that do not disturb each other, runs that end in time.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tablesweep::cursor::{Change, Phase, Standing, Write};
-use tablesweep::host::Host;
-use tablesweep::sweep::{Outcome, TableReport};
-use tablesweep_testbed::table_api::{Credentials, Effect, Fault, Generate, Settings, TableApi};
+use tablesweep::assembly::{SOURCES, Selection};
+use tablesweep::config::load;
+use tablesweep::cursor::memory::MemoryStore;
+use tablesweep::cursor::{Change, CursorStore, Phase, Standing, Write};
+use tablesweep::delivery::ToOne;
+use tablesweep::host::{Host, ManualClock};
+use tablesweep::plan::Plan;
+use tablesweep::sink::ndjson::NdjsonSink;
+use tablesweep::sweep::{ByteBudget, Engine, LeasePlan, Mode, Outcome, Run, TableReport};
+use tablesweep_testbed::table_api::{Credentials, Effect, Fault, Fields, Generate, Settings, TableApi};
 use tokio::sync::watch;
 
-use crate::laptop::Laptop;
+use crate::laptop::{Laptop, PASSWORD};
 
 fn code(report: &TableReport) -> Option<&str> {
     report.reason.as_ref().map(|reason| reason.code.as_str())
@@ -63,6 +71,111 @@ async fn a_broken_a_slow_and_a_missing_table_delay_no_other() {
             ("t4", Outcome::CaughtUp, None, 120),
         ]
     );
+}
+
+/// Takes connections and answers nothing: longer than a run has time.
+fn hangs() -> Fault {
+    Fault::new(Effect::DelayHeaders { millis: 20_000 }).always()
+}
+
+#[tokio::test]
+async fn an_instance_that_takes_connections_and_hangs_fails_its_tables_and_one_that_brought_rows_goes_on() {
+    // Eight seconds are kept for the last page's acknowledgement and the release; more than ten are left for the instance.
+    let with = |probe: bool, timeout: u64| {
+        let mut laptop = Laptop::new()
+            .with("snow.source.batch.size", 64)
+            .with("snow.source.startup.probe", probe)
+            .with("snow.http.request.timeout.ms", timeout);
+        laptop.max_time = Some(Duration::from_millis(19_500));
+        laptop.generate(200, 3);
+        laptop
+    };
+    let (silent, probed, impatient, late) = (with(false, 60_000), with(true, 60_000), with(false, 3_500), with(false, 60_000));
+    for laptop in [&silent, &probed, &impatient] {
+        laptop.api.fault(hangs());
+    }
+    late.api.fault(hangs().skip(1));
+    let (silent_report, probed_report, impatient_report, late_report) =
+        tokio::join!(silent.sweep(), probed.sweep(), impatient.sweep(), late.sweep());
+    for report in [&silent_report, &probed_report, &impatient_report] {
+        assert_eq!((report.outcome, code(report), report.rows), (Outcome::Failed, Some("Source.Unavailable"), 0), "{report:?}");
+        let message = &report.reason.as_ref().expect("a reason").message;
+        assert!(message.contains("no answer from the instance within 1") && message.contains("snow/inc"), "{message}");
+    }
+    assert_eq!(silent.item().await.progress.page_size, Some(32), "a query that is too slow looks the same");
+    assert_eq!((late_report.outcome, code(&late_report), late_report.rows), (Outcome::More, None, 64), "{late_report:?}");
+    for laptop in [&silent, &probed, &impatient, &late] {
+        laptop.api.clear_faults();
+        while laptop.sweep().await.outcome != Outcome::CaughtUp {}
+        assert_eq!(laptop.versions(), laptop.expected());
+    }
+}
+
+#[tokio::test]
+async fn tables_that_change_hands_with_each_number_of_tasks_lose_no_row_and_no_cursor() {
+    let clock = ManualClock::at(1_772_366_400_000);
+    let mut laptop = many(6, 40);
+    laptop.host = Host::with_clock(clock.clone());
+    let mut owners = BTreeSet::new();
+    for (round, tasks_max) in [1, 4, 2, 6, 3].into_iter().enumerate() {
+        laptop.set("tasks.max", tasks_max);
+        let documents = load(&laptop.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
+        let plan = Plan::of(&documents, &Selection::default(), Mode::Stream, None);
+        assert_eq!(plan.tasks.iter().map(|task| task.tables.len()).sum::<usize>(), 6);
+        for task in plan.tasks {
+            owners.extend(task.tables.iter().filter(|alias| *alias == "t3").map(|_| task.task));
+            laptop.selection = Selection { connectors: vec![task.connector], tables: task.tables };
+            for report in laptop.sweep_all().await {
+                let expected = if round == 0 { 40 } else { 1 };
+                assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, expected), "{tasks_max} tasks: {report:?}");
+            }
+        }
+        for alias in 0..6 {
+            laptop.api.insert(&format!("u_t{alias}"), Fields::from([("number", format!("{round}"))])).expect("a row");
+        }
+        clock.advance(Duration::from_secs(60));
+        laptop.api.step_clock(60);
+    }
+    assert!(owners.len() > 1, "a table moved: {owners:?}");
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_to_one_connector_keeps_no_other_from_the_instance() {
+    let clock = ManualClock::at(1_772_366_400_000);
+    let mut laptop = Laptop::new().with("snow.source.poll.interval.ms", 1);
+    let credentials = Credentials { basic: Some(("sweep".to_owned(), PASSWORD.to_owned())), ..Credentials::default() };
+    laptop.api = TableApi::start_with(([127, 0, 0, 1], 0).into(), Settings::default(), credentials).expect("the simulator");
+    laptop.api.set_clock("2026-03-01 12:00:00").expect("a time");
+    laptop.generate(5, 1);
+    let url = laptop.api.url();
+    laptop.set("snow.url", &url);
+    laptop.host = Host::with_clock(clock.clone());
+    laptop.scheduled = true;
+    let other = serde_json::json!({"name": "other", "config": {
+        "connector.class": "servicenow", "snow.url": url, "snow.auth.username": "another", "snow.auth.password": "wrong-9",
+        "snow.tables": "prb", "snow.table.prb.name": "problem", "snow.table.prb.topic": "t",
+        "snow.source.startup.probe": "false", "snow.source.poll.interval.ms": "1",
+    }});
+    std::fs::write(laptop.documents().join("connectors/other.json"), other.to_string()).expect("a document");
+    // The pause of the refused one doubles: tries in the minutes 0, 1, 3 and 7.
+    let mut tried = Vec::new();
+    for minute in 0..8 {
+        laptop.api.clear_log();
+        let reports = laptop.sweep_all().await;
+        let [refused, good] = &reports[..] else { panic!("{reports:?}") };
+        assert_eq!((good.outcome, code(good)), (Outcome::CaughtUp, None), "minute {minute}: {good:?}");
+        assert_eq!((refused.outcome, code(refused)), (Outcome::Parked, Some("Source.Unauthorized")), "minute {minute}: {refused:?}");
+        assert!(refused.reason.as_ref().expect("a reason").message.contains("other/prb"), "{refused:?}");
+        if !laptop.api.reads("problem").is_empty() {
+            tried.push(minute);
+        }
+        clock.advance(Duration::from_millis(60_001));
+        laptop.api.step_clock(60);
+    }
+    assert_eq!(tried, [0, 1, 3, 7]);
+    for (place, _) in laptop.store().await.list_blobs("@127.0.0.1").await.expect("a store") {
+        assert!(!place.contains("another") && !place.contains("wrong"), "{place} names nobody");
+    }
 }
 
 #[tokio::test]
@@ -278,6 +391,43 @@ async fn a_paused_table_is_left_alone_until_it_is_resumed() {
     let resume = Write { id: host.nonce(), change: Change::Resume { now_ms: host.now_ms() } };
     store.write(&key, &resume).await.expect("resumed");
     assert_eq!(laptop.sweep().await.outcome, Outcome::CaughtUp);
+}
+
+/// The lease is of a store that looks at clocks, as DynamoDB does.
+#[tokio::test]
+async fn a_sweep_that_was_frozen_for_longer_than_its_lease_is_refused_when_it_wakes() {
+    let clock = ManualClock::at(1_772_366_400_000);
+    let host = Host::with_clock(clock.clone());
+    let laptop = Laptop::new().with("snow.source.batch.size", 10);
+    laptop.generate(100, 3);
+    let store: Arc<dyn CursorStore> = Arc::new(MemoryStore::with_host(host.clone()));
+    let file = ToOne(Arc::new(NdjsonSink::open(laptop.path("out.ndjson")).expect("a file")));
+    let (_stop, stop) = watch::channel(false);
+    let sweep = async || {
+        let (jobs, refused) = laptop.assembly(&host).jobs(&laptop.selection, &file).await;
+        assert!(refused.is_empty(), "{refused:?}");
+        let engine = Engine::new(host.clone(), Arc::clone(&store), ByteBudget::of_memory(laptop.memory));
+        let lease = LeasePlan::Until(host.now_ms() + 60_000);
+        let run = Run { mode: Mode::Stream, scheduled: false, deadline: None, max_rows: None, lease, stop: stop.clone() };
+        engine.run(jobs, &run).await.remove(0)
+    };
+    // Its fourth page comes when another sweep has had the table.
+    laptop.api.fault(Fault::new(Effect::DelayHeaders { millis: 3_000 }).skip(3).times(1));
+    let other = async {
+        while laptop.lines().len() < 30 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        clock.advance(Duration::from_secs(61));
+        sweep().await
+    };
+    let (frozen, other) = tokio::join!(sweep(), other);
+    assert_eq!((other.outcome, code(&other)), (Outcome::CaughtUp, None), "{other:?}");
+    assert_eq!((frozen.outcome, code(&frozen)), (Outcome::Failed, Some("Cursor.Conflict")), "{frozen:?}");
+    let delivered = laptop.versions();
+    assert!(delivered.len() <= 120, "two pages twice at most: {}", delivered.len());
+    assert_eq!(BTreeSet::from_iter(delivered), BTreeSet::from_iter(laptop.expected()));
+    let last = sweep().await;
+    assert_eq!((last.outcome, last.rows), (Outcome::CaughtUp, 0), "the cursor is the other's: {last:?}");
 }
 
 #[tokio::test]

@@ -75,3 +75,34 @@ fn a_plan_says_which_task_sweeps_which_tables() {
     assert_eq!(tables, ["chg", "inc"]);
     assert!(tasks.iter().all(|task| task["tasks"] == 2), "{plan}");
 }
+
+#[test]
+fn a_start_that_has_not_come_yet_is_warned_about_and_so_is_a_cursor_that_is_set_there() {
+    let mut bed = Bed::new(10);
+    bed.sweep(&[]).expect(0);
+    let rewind = ["cursor", "rewind", "--table", "inc", "--to", "2999-01-01 00:00:00", "--forward", "--yes"];
+    let ended = bed.run(&rewind).expect(0);
+    assert!(ended.stderr.contains("ahead of this machine's clock"), "{}", ended.stderr);
+    let ended = bed.run(&["check", "--output", "json"]).expect(0);
+    assert!(!ended.stderr.contains("start.timestamp"), "{}", ended.stderr);
+    bed.set("snow.table.inc.start.timestamp", "2999-01-01 00:00:00");
+    let ended = bed.run(&["check", "--output", "json"]).expect(0);
+    let json = ended.json();
+    let warnings = json["warnings"].as_array().expect("warnings");
+    let start = warnings.iter().find(|warning| warning["key"] == "snow.table.inc.start.timestamp").expect("a warning");
+    assert_eq!(start["value"], "2999-01-01 00:00:00");
+    assert!(ended.stderr.contains("ahead of this machine's clock"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_query_that_no_request_can_carry_is_a_fault() {
+    let mut bed = Bed::new(0);
+    // Each ^ and each = is three characters of an address.
+    bed.set("snow.table.inc.query", ["a=1"; 11_001].join("^OR"));
+    let ended = bed.run(&["check", "--output", "json"]).expect(2);
+    let faults = ended.json()["faults"].as_array().expect("faults").clone();
+    assert_eq!((faults.len(), &faults[0]["key"]), (1, &"snow.table.inc.query".into()), "{faults:?}");
+    assert!(faults[0]["message"].as_str().is_some_and(|message| message.contains("longer than any can be")), "{faults:?}");
+    bed.set("snow.table.inc.query", ["a=1"; 1_000].join("^OR"));
+    bed.run(&["check"]).expect(0);
+}

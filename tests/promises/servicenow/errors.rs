@@ -269,7 +269,10 @@ async fn an_address_that_is_too_long_is_named_with_its_length_and_the_keys_that_
 async fn a_row_without_a_readable_cursor_fails_by_its_id_or_is_skipped_alone() {
     let bad = Fields::from([("sys_id", "b".repeat(32)), ("sys_updated_on", String::new())]);
     for (behavior, outcome) in [("fail", Outcome::Parked), ("skip", Outcome::CaughtUp)] {
-        let laptop = Laptop::new().with("snow.source.bad.row.behavior", behavior).with("snow.source.startup.probe", false);
+        let laptop = Laptop::new()
+            .with("snow.source.bad.row.behavior", behavior)
+            .with("snow.source.startup.probe", false)
+            .with("snow.source.overlap.seconds", 3_600);
         laptop.generate(9, 1);
         let good = laptop.expected();
         // A row with no timestamp passes no predicate on it; an instance that shows one ignores its predicate for that row.
@@ -287,10 +290,65 @@ async fn a_row_without_a_readable_cursor_fails_by_its_id_or_is_skipped_alone() {
             _ => {
                 assert_eq!((report.rows, report.rows_skipped), (9, 1), "{report:?}");
                 assert_eq!(laptop.versions(), good);
+                for _ in 0..3 {
+                    laptop.api.step_clock(60);
+                    let again = laptop.sweep().await;
+                    assert_eq!((again.outcome, again.rows, again.rows_skipped), (Outcome::CaughtUp, 0, 0), "{again:?}");
+                }
                 assert_eq!(laptop.item().await.progress.counters.skipped, 1);
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_row_that_is_skipped_is_counted_once_however_often_it_is_read_again() {
+    let row = |second: u64, reference: &str| {
+        let at = format!("2026-02-01 00:00:{second:02}");
+        Fields::from([("sys_updated_on", at), ("u_ref", reference.to_owned()), ("number", reference.to_owned())])
+    };
+    // The overlap rides in the first request, or is read by itself, a page per sweep.
+    for (overlap, page) in [(2, 100), (600, 100), (600, 8)] {
+        let name = format!("overlap {overlap}, pages of {page}");
+        let laptop = Laptop::new()
+            .with("snow.source.bad.row.behavior", "skip")
+            .with("snow.source.startup.probe", false)
+            .with("snow.table.inc.sys.id.field", "u_ref")
+            .with("snow.source.overlap.seconds", overlap)
+            .with("snow.source.batch.size", page);
+        let good = (0..20).map(|second| row(second, &format!("k{second:02}")));
+        // One among good rows, two that nothing tells apart, and one that no good row follows.
+        let bad = [3, 18, 18, 25].map(|second| row(second, ""));
+        laptop.api.load("incident", good.chain(bad).collect()).expect("rows");
+        let (mut rows, mut skipped) = (0, 0);
+        for _ in 0..12 {
+            let report = laptop.sweep().await;
+            assert_eq!(report.outcome, Outcome::CaughtUp, "{name}: {report:?}");
+            (rows, skipped) = (rows + report.rows, skipped + report.rows_skipped);
+            laptop.api.step_clock(60);
+        }
+        assert_eq!((rows, skipped), (20, 4), "{name}");
+        // One that comes late into the second of two others is another one.
+        laptop.api.load("incident", vec![row(18, ""), row(26, "k26")]).expect("rows");
+        for _ in 0..12 {
+            let report = laptop.sweep().await;
+            (rows, skipped) = (rows + report.rows, skipped + report.rows_skipped);
+            laptop.api.step_clock(60);
+        }
+        assert_eq!((rows, skipped), (21, 5), "{name}");
+        assert_eq!(laptop.item().await.progress.counters.skipped, 5, "{name}: status adds them up");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_no_request_can_have_parks_the_table_before_anything_is_sent() {
+    // The query alone fits, and with the cursor's terms it does not.
+    let laptop =
+        Laptop::new().with("snow.source.startup.probe", false).with("snow.table.inc.query", format!("number={}", "x".repeat(65_450)));
+    let report = laptop.sweep().await;
+    let reason = report.reason.expect("a reason");
+    assert_eq!((report.outcome, reason.code.as_str(), report.requests), (Outcome::Parked, "Source.UrlTooLong", 0), "{}", reason.message);
+    assert!(reason.message.contains("any request") && reason.message.contains("query or fields"), "{}", reason.message);
 }
 
 #[tokio::test]

@@ -424,7 +424,7 @@ async fn credentials_follow_no_redirect() {
     let elsewhere = guarded(Settings::default());
     for (location, words) in [
         (format!("{}/api/now/table/incident", elsewhere.url().replace("127.0.0.1", "localhost")), "credentials are sent to no other host"),
-        ("/login_redirect.do?u=1".to_owned(), "asks API users for a login"),
+        (format!("{}/api/now/table/incident", elsewhere.url()), "is not the address of the instance"),
         ("https://user:hunter2@127.0.0.1/x".to_owned(), "Give snow.url with https"),
     ] {
         let laptop = before(guarded(Settings::default()), &USER);
@@ -435,6 +435,48 @@ async fn credentials_follow_no_redirect() {
         assert_eq!(laptop.api.reads("incident").len(), 1);
     }
     assert_eq!(elsewhere.log().len(), 0);
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_instance_is_its_maintenance_and_passes() {
+    const CLIENT_CREDENTIALS: &str = "client_credentials";
+    for (on_token, location) in [(false, "/maintenance.do"), (false, "/login_redirect.do?u=1"), (true, "/maintenance.do")] {
+        let keys = oauth(CLIENT_CREDENTIALS, &[("snow.retry.max.attempts", "3")]);
+        let laptop = before(guarded(Settings::default()), &keys);
+        let redirect = || {
+            let fault = Fault::new(Effect::Redirect { location: location.to_owned(), status: None });
+            if on_token { fault.on_token() } else { fault.table("incident") }
+        };
+        laptop.api.fault(redirect().always());
+        let report = laptop.sweep().await;
+        let reason = report.reason.expect("a reason");
+        assert_eq!((report.outcome, reason.code.as_str()), (Outcome::Failed, "Source.Redirected"), "{}", reason.message);
+        assert!(reason.message.contains("maintenance") && !reason.message.contains("u=1"), "{}", reason.message);
+        assert_eq!(
+            laptop.api.log().iter().filter(|entry| !entry.faults.is_empty()).count(),
+            3,
+            "asked again, as often as other faults that pass"
+        );
+        laptop.api.clear_faults();
+        laptop.api.fault(redirect().times(2));
+        let report = laptop.sweep().await;
+        assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 30), "a short one is not noticed: {report:?}");
+        assert_eq!(laptop.api.pending_faults(), 0, "it struck");
+    }
+}
+
+#[tokio::test]
+async fn a_token_endpoint_that_hangs_fails_the_table_and_names_itself() {
+    let mut laptop = before(guarded(Settings::default()), &oauth("client_credentials", &[]));
+    laptop.max_time = Some(std::time::Duration::from_millis(19_500));
+    laptop.api.fault(Fault::new(Effect::DelayHeaders { millis: 20_000 }).on_token().always());
+    let report = laptop.sweep().await;
+    let reason = report.reason.expect("a reason");
+    assert_eq!((report.outcome, reason.code.as_str()), (Outcome::Failed, "Source.Unavailable"), "{}", reason.message);
+    assert!(reason.message.contains("/oauth_token.do within 1"), "{}", reason.message);
+    assert_eq!(laptop.item().await.progress.page_size, None, "the page is not to blame");
+    laptop.api.clear_faults();
+    assert_eq!(laptop.sweep().await.rows, 30);
 }
 
 #[tokio::test]

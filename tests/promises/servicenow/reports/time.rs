@@ -1,5 +1,6 @@
 //! Timestamps that are missing, do not move, or go back.
 
+use tablesweep::cursor::{Change, Import, Write};
 use tablesweep::sweep::{Outcome, TableReport};
 use tablesweep_testbed::table_api::Fields;
 
@@ -102,6 +103,93 @@ async fn a_cursor_ahead_of_the_data_is_reported_once_and_costs_no_more_than_that
         assert_eq!(laptop.lines().last().expect("a line").value["number"], "new", "the sweep goes on");
         assert_eq!(laptop.item().await.progress.notes.get("remark"), None);
     }
+}
+
+/// The instance's clock ran ahead while a row was stamped, and was set right. What is written then lies behind the cursor.
+#[tokio::test]
+async fn a_cursor_ahead_of_the_instances_clock_is_said_for_as_long_as_it_is_so() {
+    let laptop = Laptop::new();
+    laptop.api.set_clock("2026-03-01 15:00:00").expect("a time");
+    laptop.api.insert("incident", Fields::from([("number", "ahead")])).expect("a row");
+    laptop.api.step_clock(60);
+    assert_eq!(laptop.sweep().await.rows, 1);
+    let seen = laptop.item().await.progress.swept_to_ms;
+    laptop.api.set_clock("2026-03-01 12:00:00").expect("a time");
+    laptop.api.insert("incident", Fields::from([("number", "behind")])).expect("a row");
+    for _ in 0..3 {
+        laptop.api.step_clock(60);
+        let report = laptop.sweep().await;
+        assert_eq!((report.outcome, code(&report), report.rows), (Outcome::CaughtUp, Some("Source.CursorInFuture"), 0), "{report:?}");
+        let message = report.reason.expect("a reason").message;
+        for word in ["snow/inc", "incident", "2026-03-01 15:00:00", "2 h ahead", "2026-03-01 12:0", "cursor rewind"] {
+            assert!(message.contains(word), "{word:?}: {message}");
+        }
+        let progress = laptop.item().await.progress;
+        assert_eq!(progress.notes.get("remark").map(String::as_str), Some("Source.CursorInFuture"), "status shows it");
+        assert_eq!(progress.swept_to_ms, seen, "nothing was seen, so the lag grows");
+    }
+    laptop.rewind("2026-03-01 12:00:00").await;
+    let report = laptop.sweep().await;
+    assert_eq!((report.outcome, code(&report), report.rows), (Outcome::CaughtUp, None, 1), "what the message says to do: {report:?}");
+    assert_eq!(laptop.item().await.progress.notes.get("remark"), None);
+    // The row of the wrong time comes when its time does.
+    laptop.api.set_clock("2026-03-01 15:01:00").expect("a time");
+    // The first sweep goes by what was known of the clock.
+    laptop.sweep().await;
+    laptop.sweep().await;
+    let numbers: Vec<String> = laptop.lines().iter().map(|line| line.value["number"].as_str().expect("a number").to_owned()).collect();
+    assert_eq!(numbers, ["ahead", "behind", "ahead"]);
+}
+
+#[tokio::test]
+async fn a_start_in_the_future_is_said_too_and_a_clock_that_is_seconds_off_is_not() {
+    let laptop = Laptop::new().with("snow.table.inc.start.timestamp", "2999-01-01 00:00:00");
+    laptop.generate(5, 1);
+    let report = laptop.sweep().await;
+    assert_eq!((code(&report), report.rows), (Some("Source.CursorInFuture"), 0), "{report:?}");
+
+    let laptop = Laptop::new();
+    laptop.api.load("incident", vec![at("2026-03-01 11:59:58", "last")]).expect("a row");
+    laptop.sweep().await;
+    laptop.api.step_clock(-8);
+    let report = laptop.sweep().await;
+    assert_eq!((report.outcome, code(&report), report.rows), (Outcome::CaughtUp, None, 0), "{report:?}");
+}
+
+/// The last sweep was one of a machine whose clock is wrong: the first request of the next one ends before the cursor.
+#[tokio::test]
+async fn a_range_that_ends_before_the_cursor_says_nothing_of_the_rows_there() {
+    let laptop = Laptop::new();
+    laptop.api.load("incident", (0..10).map(|n| at(&format!("2026-03-01 11:59:{:02}", 40 + n), "x")).collect()).expect("rows");
+    laptop.sweep().await;
+    let idle = laptop.sweep().await;
+    let mut item = laptop.item().await;
+    let difference = item.progress.clock_difference_ms.expect("the instance told its time");
+    item.progress.clock_difference_ms = Some(difference - 600_000);
+    item.progress.phase = tablesweep::cursor::Phase::Stream;
+    let key = item.identity.key();
+    let change = Change::Import(Import { item, now_ms: laptop.host.now_ms() });
+    laptop.store().await.write(&key, &Write { id: laptop.host.nonce(), change }).await.expect("an import");
+    let report = laptop.sweep().await;
+    assert_eq!((report.outcome, code(&report), report.requests), (Outcome::CaughtUp, None, idle.requests), "{report:?}");
+    let item = laptop.item().await;
+    assert_eq!(item.progress.notes.get("remark"), None);
+    // The instance's clock stands still here, and ours goes on.
+    let off = item.progress.clock_difference_ms.expect("it told its time again") - difference;
+    assert!((-60_000..=0).contains(&off), "the clock is right again: {off} ms");
+}
+
+/// "Never", as instances write it, lies above every high-water mark, and parks nothing.
+#[tokio::test]
+async fn a_row_of_the_last_second_of_all_is_left_for_later_like_any_other_row_of_the_future() {
+    let laptop = Laptop::new();
+    laptop.api.load("incident", vec![at("2026-02-01 00:00:00", "good"), at("9999-12-31 23:59:59", "never")]).expect("rows");
+    for rows in [1, 0, 0] {
+        let report = laptop.sweep().await;
+        assert_eq!((report.outcome, code(&report), report.rows), (Outcome::CaughtUp, None, rows), "{report:?}");
+        laptop.api.step_clock(60);
+    }
+    assert_eq!(laptop.lines()[0].value["number"], "good");
 }
 
 #[tokio::test]
