@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tablesweep::cursor::conformance::Bed;
 use tablesweep::cursor::dynamodb::{DynamoStore, create_table, local_client};
 use tablesweep::cursor::{
-    Acquire, Change, CursorStore, Expect, Hold, Identity, Item, Key, Position, Progress, Refusal, Rewind, Standing, StoreError, Write,
-    WriteError,
+    Acquire, Change, CursorStore, Expect, Hold, Identity, Item, Key, Phase, Position, Progress, Refusal, Rewind, Standing, StoreError,
+    Write, WriteError,
 };
 use tablesweep_testbed::moto;
 use tablesweep_testbed::proxy::{Action, Fault, Proxy};
@@ -208,7 +208,8 @@ async fn an_idle_tick_costs_two_requests_and_no_read() {
     store.write(&key, &write("create", Change::Create(identity()))).await.expect("a create");
     place.proxy.forget_carried();
     let item = store.write(&key, &acquire("a", START)).await.expect("free");
-    let release = Change::Release(hold_of(&item), item.progress.clone(), Standing::Active);
+    let caught_up = Progress { phase: Phase::Stream, ..item.progress.clone() };
+    let release = Change::Release(hold_of(&item), caught_up, Standing::Active);
     store.write(&key, &write("release", release)).await.expect("the holder releases");
     assert_eq!((place.proxy.carried().len(), place.requests("UpdateItem")), (2, 2));
     // A refusal costs no more: the failed condition brings the item.

@@ -280,6 +280,21 @@ async fn a_tick_that_comes_too_early_is_skipped_and_a_run_by_hand_is_not() {
 }
 
 #[tokio::test]
+async fn a_backfill_goes_on_with_the_next_tick_whatever_the_interval() {
+    let mut laptop = Laptop::new().with("snow.source.poll.interval.ms", 3_600_000).with("snow.source.batch.size", 10);
+    laptop.generate(50, 1);
+    laptop.scheduled = true;
+    laptop.max_rows = Some(20);
+    for _ in 0..2 {
+        let report = laptop.sweep().await;
+        assert_eq!((report.outcome, report.rows), (Outcome::More, 20), "{report:?}");
+    }
+    let last = laptop.sweep().await;
+    assert_eq!((last.outcome, last.rows), (Outcome::CaughtUp, 10), "{last:?}");
+    assert_eq!(laptop.sweep().await.outcome, Outcome::Skipped, "and then it has its interval");
+}
+
+#[tokio::test]
 async fn a_refused_login_is_asked_once_by_all_tables_and_ticks_together() {
     let mut laptop = many(6, 5);
     let credentials = Credentials { basic: Some(("sweep".to_owned(), "another".to_owned())), ..Credentials::default() };

@@ -10,17 +10,20 @@ use jiff::tz::TimeZone;
 
 use super::{Item, Phase, Progress};
 
+/// By so much the source's time may be wrong here: it is told in whole seconds, and its nodes' clocks differ.
+const INEXACT_MS: i64 = 10_000;
+
 impl Item {
     /// Seconds between the source's now and what has been delivered up to; `None` where the item does not tell. `now_ms`: the local
     /// time in epoch milliseconds; the source's differs from it as it was last seen to.
     pub fn lag_seconds(&self, now_ms: i64) -> Option<i64> {
         let progress = &self.progress;
         let now_ms = now_ms.saturating_add(progress.clock_difference_ms.unwrap_or(0));
-        let at_cursor = cursor_ms(progress);
+        // A cursor ahead of the source's time has seen nothing of what lies between.
+        let at_cursor = cursor_ms(progress).filter(|at| *at <= now_ms.saturating_add(INEXACT_MS));
         let seen_ms = match progress.phase {
-            // It has seen everything up to `swept_to`, and is past it while it reads what came since. A cursor ahead of the source's
-            // time has seen nothing of what lies between.
-            Phase::Stream => at_cursor.filter(|at| progress.swept_to_ms.is_none() || *at <= now_ms).max(progress.swept_to_ms),
+            // It has seen everything up to `swept_to`, and is past it while it reads what came since.
+            Phase::Stream => at_cursor.max(progress.swept_to_ms),
             // It has seen everything up to its cursor. A source without a time in its cursor knows when it was last caught up.
             Phase::Backfill => at_cursor.or(progress.swept_to_ms),
         };
@@ -71,6 +74,9 @@ mod tests {
             (Stream, Some(100), Some(3600), Some(100)),
             (Stream, Some(-7200), Some(9), Some(9)),
             (Stream, Some(50), None, Some(50)),
+            (Stream, Some(-7200), None, None),
+            (Stream, Some(-2), None, Some(0)),
+            (Backfill, Some(-7200), None, None),
             (Stream, None, Some(9), Some(9)),
             (Backfill, Some(3600), Some(9), Some(3600)),
             (Backfill, None, Some(9), Some(9)),

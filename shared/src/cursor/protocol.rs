@@ -281,8 +281,11 @@ fn acquire(item: &mut Item, wish: &Acquire) -> Result<(), Refusal> {
     {
         return Err(Refusal::Parked(parked.clone()));
     }
-    // A table that waits for a mend has a pace of its own: it is not to be out of sight for an interval of hours.
-    if let (Standing::Active, Some(started), Some(interval)) = (&item.standing, item.started_ms, wish.scheduled) {
+    // A table that waits for a mend has a pace of its own: it is not to be out of sight for an interval of hours. And a backfill waits
+    // for nothing.
+    if let (Standing::Active, super::Phase::Stream, Some(started), Some(interval)) =
+        (&item.standing, item.progress.phase, item.started_ms, wish.scheduled)
+    {
         let due_ms = started.saturating_add_unsigned(interval);
         // A start that lies in the future was written under another clock; it delays nothing.
         if due_ms > wish.now_ms && started <= wish.now_ms {

@@ -187,6 +187,7 @@ fn write(line: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cursor::Phase;
     use crate::failure::{Failure, Retry};
     use crate::plan::Task;
     use crate::sweep::{Mode, Reason};
@@ -230,6 +231,7 @@ mod tests {
             bytes_in: 8,
             lag_seconds: Some(9),
             duration_ms: 10_000,
+            phase: Some(Phase::Backfill),
             ..TableReport::new("snow", "inc")
         };
         let line = swept("f", false, &swept_to_more, Some("t"), 1_800_000_000_123);

@@ -1,6 +1,6 @@
 //! Promises about who sweeps.
 
-use super::super::{Change, LeaseTerm, Parked, Refusal, Standing, Waiting};
+use super::super::{Change, LeaseTerm, Parked, Phase, Refusal, Standing, Waiting};
 use super::{Bed, START, TERM, Table, hold_of, progress, refusal};
 
 pub(super) async fn of_two_who_acquire_at_once_one_holds(bed: &dyn Bed) {
@@ -84,11 +84,14 @@ pub(super) async fn a_tick_before_the_interval_is_not_due(bed: &dyn Bed) {
     let table = Table::created(bed).await;
     let item = table.tick("a", START).await.expect("never swept");
     table.release(&item, Standing::Active).await;
-    assert_eq!(refusal(table.tick("b", START + 59_999).await), Refusal::NotDue { due_ms: START + 60_000 });
-    let by_hand = table.acquire("b", START + 1).await.expect("by hand no interval counts");
+    let mut item = table.tick("a", START + 1).await.expect("a backfill goes on at once");
+    item.progress.phase = Phase::Stream;
+    table.release(&item, Standing::Active).await;
+    assert_eq!(refusal(table.tick("b", START + 60_000).await), Refusal::NotDue { due_ms: START + 60_001 });
+    let by_hand = table.acquire("b", START + 2).await.expect("by hand no interval counts");
     table.release(&by_hand, Standing::Active).await;
-    assert_eq!(refusal(table.tick("c", START + 60_000).await), Refusal::NotDue { due_ms: START + 60_001 });
-    table.tick("c", START + 60_001).await.expect("due");
+    assert_eq!(refusal(table.tick("c", START + 60_001).await), Refusal::NotDue { due_ms: START + 60_002 });
+    table.tick("c", START + 60_002).await.expect("due");
 }
 
 pub(super) async fn a_table_that_waits_for_a_mend_is_looked_at_before_its_interval_is_over(bed: &dyn Bed) {
@@ -102,7 +105,8 @@ pub(super) async fn a_table_that_waits_for_a_mend_is_looked_at_before_its_interv
     let next_try_ms = parked.next_try_ms;
     table.release(&item, Standing::Parked(parked)).await;
     let every_hour = |owner, now_ms| table.write(super::acquire(owner, now_ms, Some(3_600_000)));
-    let item = every_hour("c", next_try_ms).await.expect("its next try is due, whatever the interval");
+    let mut item = every_hour("c", next_try_ms).await.expect("its next try is due, whatever the interval");
+    item.progress.phase = Phase::Stream;
     table.release(&item, Standing::Active).await;
     assert!(matches!(refusal(every_hour("d", next_try_ms + 1).await), Refusal::NotDue { .. }), "active again, it keeps its interval");
 }
