@@ -1,5 +1,7 @@
 //! The sweep of one table: carries out what the pipeline asks for.
 
+mod end;
+
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +18,13 @@ use super::hand::{Hand, Wish};
 use super::instance::Verdict;
 use super::kept::Kept;
 use super::lease::{Held, Reading, hand_over_by};
-use super::report::{Outcome, Reason, TableReport};
-use super::requests::{self, Requests};
+use super::report::{Reason, TableReport};
+use super::requests::Requests;
 use super::say::{Said, say};
 use super::schemas::Schemas;
 use super::siblings::Beside;
 use super::window_store::{self, SMALL_ITEM};
-use crate::cursor::{Change, Failed, Item, Key, Parked, Standing, StoredWindow, Waiting, WriteError};
+use crate::cursor::{Change, Failed, Item, Key, Standing, WriteError};
 use crate::failure::{Failure, Retry, Scope};
 use crate::host::{Host, failpoint};
 use crate::record::Made;
@@ -397,118 +399,9 @@ impl<'a> Sweep<'a> {
                 self.item = item;
             }
             Err(error) => {
-                self.failure = Some(lease_lost(self.report, error));
+                self.failure = Some(end::lease_lost(self.report, error));
                 self.hand.fenced();
             }
-        }
-    }
-
-    /// Commits what is left, gives the lease back, and reports.
-    async fn finish(&mut self) {
-        let steps = self.hand.remainder();
-        self.fold.take_in(&steps, self.engine.host.now_ms());
-        if let Some(page_size) = self.learned {
-            self.fold.learned(page_size);
-        }
-        if !self.hand.is_fenced() {
-            self.release().await;
-            self.report.lag_seconds = self.item.lag_seconds(self.engine.host.now_ms());
-        }
-        let counted = self.fold.counted();
-        self.report.rows = counted.rows;
-        self.report.duplicates_suppressed = counted.suppressed;
-        self.report.rows_hidden = counted.hidden;
-        self.report.rows_late = counted.late;
-        self.report.rows_skipped = counted.skipped;
-        self.report.phase = Some(self.item.progress.phase);
-        self.report.cursor.clone_from(&self.item.progress.cursor);
-        self.report.reason = self.failure.as_ref().map(Reason::from).or_else(|| self.remark.take());
-        self.report.outcome = match &self.failure {
-            Some(failure) if failure.retry == Retry::Never => Outcome::Parked,
-            Some(failure) if failure.retry == Retry::Wait => Outcome::Paused,
-            Some(_) => Outcome::Failed,
-            None if self.hand.caught_up() => Outcome::CaughtUp,
-            None => match self.allowance.denied() {
-                Some(why) => {
-                    let identity = self.job.table.identity();
-                    let message = format!("{}/{} (table {}): {why}", identity.connector, identity.alias, identity.table);
-                    self.report.reason = Some(Reason { code: requests::CODE.to_owned(), message });
-                    Outcome::Skipped
-                }
-                None => Outcome::More,
-            },
-        };
-    }
-
-    async fn release(&mut self) {
-        let mut saying = self.fold.saying(&self.item, SMALL_ITEM, true);
-        saying.progress = saying.progress.with_failed(self.failed().as_ref());
-        let standing = self.standing();
-        self.tell_waiting();
-        let before = self.item.progress.window.clone();
-        let said = say(self.engine, &self.key, self.held.hold(), saying, |hold, progress| Change::Release(hold, progress, standing)).await;
-        match said.item {
-            Ok(item) => {
-                self.item = item;
-                self.tidy(&before).await;
-            }
-            Err(error) => {
-                let lost = lease_lost(self.report, error);
-                self.failure.get_or_insert(lost);
-            }
-        }
-    }
-
-    /// Removes a window of the first format that the item does not name any more.
-    async fn tidy(&self, before: &StoredWindow) {
-        if let StoredWindow::Beside(parts) = before
-            && self.item.progress.window != *before
-            && let Err(error) = window_store::remove_first_format(&*self.engine.store, &self.key, *parts).await
-        {
-            tracing::warn!(table = self.report.table, %error, "an old dedup window could not be removed; it does no harm");
-        }
-    }
-
-    /// The failures in a row after this sweep. A login that was refused is kept for the whole instance.
-    fn failed(&self) -> Option<Failed> {
-        match &self.failure {
-            Some(failure) if matches!(failure.retry, Retry::Never | Retry::Wait) => None,
-            Some(failure) => Some(Failed::after(self.failed_before.as_ref(), &failure.code, self.engine.host.now_ms())),
-            None => None,
-        }
-    }
-
-    /// How the table stands after this sweep.
-    fn standing(&self) -> Standing {
-        match &self.failure {
-            Some(failure) if failure.scope == Scope::Instance => self.item.standing.clone(),
-            Some(failure) if failure.retry == Retry::Never => {
-                Standing::Parked(Parked::after(&self.item.standing, &failure.code, failure.message.clone(), self.engine.host.now_ms()))
-            }
-            Some(failure) if failure.retry == Retry::Wait => {
-                Standing::Waiting(Waiting::after(&self.item.standing, &failure.code, failure.message.clone(), self.engine.host.now_ms()))
-            }
-            Some(_) => self.item.standing.clone(),
-            None => Standing::Active,
-        }
-    }
-
-    /// Says once that the table waits for its source and once that it goes on; in between it is as if it had not been
-    /// tried. What was said last is what the table stands by.
-    fn tell_waiting(&mut self) {
-        let (connector, table) = (&self.report.connector, &self.report.table);
-        match (&self.item.standing, &self.failure) {
-            (Standing::Waiting(waiting), Some(failure)) if waiting.code == failure.code && waiting.message == failure.message => {
-                self.report.tried = false;
-            }
-            (_, Some(failure)) if failure.retry == Retry::Wait => {
-                tracing::error!(connector, table, code = &*failure.code, reason = failure.message, "the table waits for its source");
-            }
-            (Standing::Waiting(waiting), None) => {
-                // Not that all is as it was: rows may have passed by meanwhile, and what it waited for says which.
-                tracing::warn!(connector, table, code = waiting.code, waited_for = waiting.message, "the table goes on from its cursor");
-            }
-            _ => {}
         }
     }
 }
@@ -532,21 +425,4 @@ async fn in_time<T>(host: &Host, by: Option<Duration>, work: impl Future<Output 
 
 fn is_past(host: &Host, moment: Option<Duration>) -> bool {
     moment.is_some_and(|moment| host.monotonic() >= moment)
-}
-
-fn lease_lost(report: &TableReport, error: WriteError) -> Failure {
-    let table = format!("{}/{}", report.connector, report.table);
-    match error {
-        WriteError::Refused(refusal) => Failure::new(
-            "Cursor.Conflict",
-            Retry::NextTick,
-            format!(
-                "{table}: the cursor was not moved: {refusal}. Another sweep or an operator took over; the next tick goes on from the stored cursor"
-            ),
-        ),
-        WriteError::Store(error) => {
-            let failure = Failure::from(error);
-            Failure { message: format!("{table}: {}; records sent since the last commit are sent again", failure.message), ..failure }
-        }
-    }
 }
