@@ -251,6 +251,14 @@ mod tests {
         let other_id = Identity { id_field: "u_id".into(), ..own.clone() };
         assert!(matches!(finding(&other_id), Some(Finding::Moved(moved)) if moved.what == "id field"));
         assert_eq!(finding(&Identity { alias: "chg".into(), ..elsewhere.clone() }), None);
+        // Another alias, and another place in any way: it is nobody's.
+        for other in [
+            Identity { field: "sys_created_on".into(), ..own.clone() },
+            Identity { table: "problem".into(), ..own.clone() },
+            Identity { fingerprint: "f".into(), ..own.clone() },
+        ] {
+            assert_eq!(finding(&Identity { alias: "chg".into(), ..other }), None);
+        }
         assert_eq!(finding(&Identity { connector: "d".into(), ..own }), None);
     }
 
