@@ -14,6 +14,7 @@
 pub mod conformance;
 pub mod dynamodb;
 mod lag;
+mod listing;
 pub mod memory;
 mod model;
 mod protocol;
@@ -21,9 +22,10 @@ pub mod sqlite;
 
 use async_trait::async_trait;
 
+pub use listing::{Listing, Unreadable};
 pub use model::{
-    BASELINE_NOTE, Counters, FORMAT, Failed, Identity, Item, Key, Lease, Listing, Moved, Parked, Paused, Phase, Position, Progress, Slot,
-    Standing, StoredWindow, Unreadable, Waiting, baseline_digest, decode, encode,
+    BASELINE_NOTE, Counters, FORMAT, Failed, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Slot, Standing,
+    StoredWindow, Waiting, baseline_digest, decode, encode,
 };
 pub use protocol::{Acquire, Change, Hold, Import, LEASE_SKEW_MS, Refusal, Rewind, Write, apply};
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::model::part;
+use super::listing::part;
 use super::{Blob, CursorStore, Expect, Item, Key, Listing, Refusal, StoreError, Write, WriteError, apply, decode, encode};
 use crate::host::Host;
 

@@ -28,7 +28,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use self::file::Place;
 use self::holders::Holders;
-use super::model::part;
+use super::listing::part;
 use super::{
     Blob, Change, CursorStore, Expect, Item, Key, LeaseTerm, Listing, PROBE, Refusal, StoreError, Write, WriteError, apply, decode, encode,
 };
