@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 # One set of features for everything that is built here, so that nothing is built twice and no test is left out.
 BUILD := --workspace --all-features
 TOOLS := target/tools/bin
+# Where cargo builds.
+BUILT := $(or $(CARGO_TARGET_DIR),target)
 # The functions' programs. Each is deployed under the name that Lambda starts: target/lambda/<name>/bootstrap.
 BOOTSTRAPS := fan-out sweep
 DENY := 0.20.2
@@ -72,9 +74,9 @@ test: ## every test, against real parts that are fetched and started as needed
 	@# The tests start the programs, and cargo builds only those of the package that a test is in.
 	@cargo build $(BUILD) --bins
 	@# What the programs say in the tests is kept, and searched for the tests' secrets when they are over.
-	@rm -rf "$${CARGO_TARGET_DIR:-target}/said"
+	@rm -rf "$(BUILT)/said"
 	@cargo test $(BUILD) --no-fail-fast
-	@.ci/said "$${CARGO_TARGET_DIR:-target}/said"
+	@.ci/said "$(BUILT)/said"
 	@tests/model/mutations.sh ack-before-commit
 
 .PHONY: model
@@ -151,10 +153,10 @@ bootstraps: ## release builds of the functions, checked for provided.al2023, in 
 	$(call need,python3,packs a program to see its size); \
 	$(say_missing)
 	@cargo build --release --locked $(BOOTSTRAPS:%=--package %)
-	@.ci/check-bootstrap $(BOOTSTRAPS:%=target/release/%)
+	@.ci/check-bootstrap $(BOOTSTRAPS:%=$(BUILT)/release/%)
 	@for name in $(BOOTSTRAPS); do \
 	  mkdir -p "target/lambda/$$name"; \
-	  cp "target/release/$$name" "target/lambda/.$$name"; \
+	  cp "$(BUILT)/release/$$name" "target/lambda/.$$name"; \
 	  mv "target/lambda/.$$name" "target/lambda/$$name/bootstrap"; \
 	  echo "target/lambda/$$name/bootstrap"; \
 	done
