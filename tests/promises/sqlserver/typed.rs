@@ -113,7 +113,17 @@ async fn connect_finds_the_same_struct_of_every_type_in_json_and_in_avro() {
     let found = connect::read_avro(true, &values).expect("AvroData reads them");
     assert_eq!(found.len(), expected.len());
     for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        assert_eq!((&found.schema, &found.value), (&expected.schema, &expected.value), "row {at}");
+        assert_eq!((&found.schema, &as_json_reads(&found.value)), (&expected.schema, &expected.value), "row {at}");
         assert_eq!(found.again, values[at].1, "row {at}: byte for byte");
+    }
+}
+
+/// The value as Connect's JSON converter can find it: it reads fractions as `BigDecimal` (KAFKA-8595), which has no negative
+/// zero. The record has its sign in both formats.
+fn as_json_reads(value: &Value) -> Value {
+    match value {
+        Value::String(text) if text == "Double -0.0" => json!("Double 0.0"),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), as_json_reads(value))).collect(),
+        value => value.clone(),
     }
 }
