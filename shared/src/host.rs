@@ -1,12 +1,16 @@
-//! The one door through which time, randomness and the environment enter.
+//! The one door through which time, randomness, the environment and what names of hosts stand for enter.
 //!
 //! Everything that decides something from "now" receives a [`Host`] (or a reading taken from one), so that the same
 //! code runs under a test's clock, under the model checker and in production. Nothing else in this workspace calls
-//! `SystemTime::now`, `Instant::now` or a random source; `clippy.toml` holds that line.
+//! `SystemTime::now`, `Instant::now` or a random source; `clippy.toml` holds that line. Names are looked up here for the
+//! connections that we open ourselves; HTTP and Kafka clients look up their own.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+
+use async_trait::async_trait;
 
 /// A source of time: the wall clock, which may step, and a monotonic reading, which may not.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -87,10 +91,32 @@ impl Clock for ManualClock {
     }
 }
 
+/// What names of hosts stand for.
+#[async_trait]
+pub trait Names: Send + Sync + std::fmt::Debug {
+    /// The addresses of `name`, which may be an address itself, with `port`: the one to try first in front.
+    ///
+    /// # Errors
+    /// The name is not known, or nobody answers.
+    async fn addresses(&self, name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>>;
+}
+
+/// The look-up of the machine.
+#[derive(Debug)]
+struct SystemNames;
+
+#[async_trait]
+impl Names for SystemNames {
+    async fn addresses(&self, name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        Ok(tokio::net::lookup_host((name, port)).await?.collect())
+    }
+}
+
 /// What a part of the program may know of the machine it runs on.
 #[derive(Clone, Debug)]
 pub struct Host {
     clock: Arc<dyn Clock>,
+    names: Arc<dyn Names>,
 }
 
 impl Host {
@@ -101,7 +127,20 @@ impl Host {
 
     /// A machine with the given clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
-        Self { clock }
+        Self { clock, names: Arc::new(SystemNames) }
+    }
+
+    /// The same machine with other answers to look-ups.
+    pub fn with_names(self, names: Arc<dyn Names>) -> Self {
+        Self { names, ..self }
+    }
+
+    /// What [`Names::addresses`] says.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn addresses(&self, name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        self.names.addresses(name, port).await
     }
 
     /// Wall-clock time in milliseconds since the Unix epoch.

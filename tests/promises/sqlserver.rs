@@ -1,6 +1,7 @@
 //! SQL Server tables, over the wire of a server that evaluates the statements it is sent.
 
 mod activation;
+mod addresses;
 mod bed;
 mod connections;
 mod drift;

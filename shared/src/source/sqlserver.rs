@@ -3,10 +3,11 @@
 //! ```text
 //! keys       what documents say              session    polls and batches: what happens in a sweep
 //! connect    a connection, bounded, closed   activate   where a table begins
-//! login      one try at a time               drift      the baseline in the store
-//! wire       the socket below the driver     batch      one statement and its rows
-//! error      what went wrong, what to do     size       how many rows a batch asks for
-//! limit      how long a step may take        audit      rows that came late
+//! reach      from a name to a socket         drift      the baseline in the store
+//! login      one try at a time               batch      one statement and its rows
+//! wire       the socket below the driver     size       how many rows a batch asks for
+//! error      what went wrong, what to do     audit      rows that came late
+//! limit      how long a step may take
 //!
 //! catalog    what a name stands for: object, columns, indexes, in one question
 //! validate   whether the table can be polled, or why not
@@ -31,6 +32,7 @@ pub mod keys;
 mod limit;
 mod login;
 mod position;
+mod reach;
 pub mod schema;
 pub mod sequence;
 mod session;

@@ -42,6 +42,8 @@ pub struct Bed {
     pub budget: Option<Arc<ByteBudget>>,
     /// Whether a schedule starts the sweeps.
     pub scheduled: bool,
+    /// What the connector knows of its machine.
+    pub host: Host,
 }
 
 /// A delivered record.
@@ -89,7 +91,8 @@ impl Bed {
         });
         let dir = TempDir::new().expect("a folder");
         std::fs::create_dir_all(dir.path().join("config/connectors")).expect("a folder");
-        Self { server, dir, config, max_rows: None, max_time: None, memory: 512 << 20, budget: None, scheduled: false }
+        let host = Host::system();
+        Self { server, dir, config, max_rows: None, max_time: None, memory: 512 << 20, budget: None, scheduled: false, host }
     }
 
     /// The same with a key of the document set.
@@ -138,9 +141,8 @@ impl Bed {
         for connector in &documents.connectors {
             said::keep("in-process", &format!("{:?}", keys::SqlServer::read(&connector.values)));
         }
-        let host = Host::system();
-        let resolver = Arc::new(secrets::resolver(&documents, &host));
-        Assembly::new(documents, resolver, host)
+        let resolver = Arc::new(secrets::resolver(&documents, &self.host));
+        Assembly::new(documents, resolver, self.host.clone())
     }
 
     /// One sweep of all tables by what `assembly` keeps.

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
 use tiberius::{AuthMethod, Config, EncryptionLevel, Query, Row};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt as _};
 
@@ -25,6 +24,7 @@ use super::error::{Error, Stage};
 use super::keys::{Encrypt, Intent, SchemaMode, SqlServer};
 use super::limit::{Limit, Locks};
 use super::login::{Credential, Login, Rotation, Turn};
+use super::reach::reach;
 use super::schema::Baseline;
 use super::validate::Pollable;
 use super::value;
@@ -194,11 +194,9 @@ impl Server {
     async fn dial(&self, target: &Target, turn: &Turn<'_>, level: EncryptionLevel, limit: Limit) -> Result<Open, Missed> {
         let config = self.config(target, turn, level).await?;
         let seen = Seen::new(level == EncryptionLevel::Strict);
-        // A name may stand for several addresses; they are tried in turn.
-        let reached = timeout(limit.left(&self.host), TcpStream::connect((target.host.as_str(), target.port)));
+        let reached = timeout(limit.left(&self.host), reach(&self.host, &target.host, target.port));
         let unreachable = |error: std::io::Error| Error::Unreachable { stage: Stage::Connect, detail: format!("{target}: {error}") };
         let socket = reached.await.map_err(|_| limit.passed(Stage::Connect))?.map_err(unreachable)?;
-        socket.set_nodelay(true).map_err(unreachable)?;
         let wire = Wire::new(socket, Arc::clone(&seen)).compat_write();
         // Boxed: the driver's future is large.
         let signing_in = Box::pin(tiberius::Client::connect(config, wire));
