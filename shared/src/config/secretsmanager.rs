@@ -2,11 +2,12 @@
 
 use async_trait::async_trait;
 use aws_sdk_secretsmanager::Client;
-use aws_sdk_secretsmanager::error::{DisplayErrorContext, SdkError};
+use aws_sdk_secretsmanager::error::SdkError;
 use aws_sdk_secretsmanager::operation::get_secret_value::GetSecretValueError;
 use secrecy::SecretString;
 
 use super::placeholder::{FetchError, SecretFetch};
+use crate::http::with_causes;
 
 /// The current versions of secrets, by way of the AWS SDK.
 ///
@@ -36,7 +37,7 @@ impl SecretFetch for SecretsManager {
 
 const UNDECRYPTED: &str = "the secret cannot be decrypted; allow kms:Decrypt on its key";
 
-/// What went wrong, with what to do about it. No variant of the SDK's error carries the secret.
+/// What went wrong, with what to do about it.
 fn told(error: &SdkError<GetSecretValueError>) -> FetchError {
     let permanent = |message: String| FetchError { message, transient: false };
     match error.as_service_error() {
@@ -45,14 +46,27 @@ fn told(error: &SdkError<GetSecretValueError>) -> FetchError {
         }
         Some(GetSecretValueError::DecryptionFailure(_)) => permanent(UNDECRYPTED.into()),
         Some(GetSecretValueError::InvalidParameterException(_) | GetSecretValueError::InvalidRequestException(_)) => {
-            permanent(format!("the secret cannot be read: {}", DisplayErrorContext(error)))
+            permanent(format!("the secret cannot be read: {}", said(error)))
         }
         // By the same name: what may be read cannot be decrypted ("Access to KMS is not allowed").
         Some(service) if is_denied(service) && service.meta().message().is_some_and(|said| said.contains("KMS")) => {
             permanent(UNDECRYPTED.into())
         }
         Some(service) if is_denied(service) => permanent("access is denied; allow secretsmanager:GetSecretValue on the secret".into()),
-        _ => FetchError { message: format!("the secret cannot be read: {}", DisplayErrorContext(error)), transient: true },
+        _ => FetchError { message: format!("the secret cannot be read: {}", said(error)), transient: true },
+    }
+}
+
+/// What the service said, or why it said nothing. What it answered is not shown where it says neither: an answer that breaks off has
+/// the secret in it, and the error's own `Debug`, which the SDK's `DisplayErrorContext` adds, has the answer as it came.
+fn said(error: &SdkError<GetSecretValueError>) -> String {
+    let meta = error.as_service_error().map(GetSecretValueError::meta);
+    if let Some((code, meta)) = meta.and_then(|meta| Some((meta.code()?, meta))) {
+        return format!("{code}: {}", meta.message().unwrap_or("no message"));
+    }
+    match error.raw_response() {
+        Some(answer) => format!("the answer with status {} is none of Secrets Manager's", answer.status().as_u16()),
+        None => with_causes(error.to_string(), error),
     }
 }
 

@@ -127,6 +127,27 @@ async fn what_secrets_manager_refuses_is_told_with_the_right_that_is_missing_and
 }
 
 #[tokio::test]
+async fn an_answer_that_cannot_be_read_is_told_in_a_line_without_the_secret_in_it() {
+    let whole = json!({"Name": "snow/login", "VersionId": "v", "SecretString": SECRET, "Parameters": [{"Name": "/a", "Value": SECRET}]});
+    let cut = whole.to_string().replace("]}", "");
+    let misshapen = json!({"SecretString": [SECRET], "Parameters": [{"Name": [SECRET], "Value": [SECRET]}]}).to_string();
+    let html = format!("<html>{SECRET}</html>");
+    for (status, body) in [(200, cut.clone()), (200, misshapen), (200, html.clone()), (500, html), (503, cut)] {
+        let answer = body.clone();
+        let endpoint = Endpoint::answering(move |_| Answer::Say(status, answer.clone())).await;
+        let once = config(&endpoint.address).to_builder().retry_config(RetryConfig::disabled()).build();
+        let of_a_secret = SecretsManager::new(&once).fetch("snow/login").await.unwrap_err();
+        let of_a_parameter = store(&endpoint).fetch(&["/a".to_owned()]).await.remove(0).unwrap_err();
+        for told in [of_a_secret, of_a_parameter] {
+            let shown = format!("{told} {told:?}");
+            assert!(!shown.contains(SECRET), "{status} {body}: {shown}");
+            // One line for people, not a page of what the SDK holds.
+            assert!(told.message.contains("cannot be read") && told.message.len() < 250, "{status} {body}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_store_that_is_throttled_is_a_failure_of_now() {
     let endpoint = Endpoint::answering(|_| refused("ThrottlingException", "Rate exceeded")).await;
     let found = store(&endpoint).fetch(&["/a".to_owned(), "/b".to_owned()]).await;
