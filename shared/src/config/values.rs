@@ -73,7 +73,8 @@ impl Entry {
         match &self.content {
             Content::Plain(text) => shown_text(self.key.kind, text),
             Content::Secret(_) | Content::Invalid => None,
-            Content::Pending(template) | Content::Resolved(_, template) => Some(template.source().to_owned()),
+            // What stands around a placeholder is as much a part of the value as any text is.
+            Content::Pending(template) | Content::Resolved(_, template) => shown_text(self.key.kind, template.source()),
         }
     }
 }

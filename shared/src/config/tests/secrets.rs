@@ -27,6 +27,34 @@ fn a_password_in_a_document_is_allowed_warned_about_and_never_shown() {
     }
 }
 
+#[tokio::test]
+async fn credentials_beside_a_placeholder_are_not_shown_before_or_after_it_is_looked_up() {
+    let host = |_: &str| Some("acme.service-now.com".to_owned());
+    let resolver = Resolver::new(host, || std::time::SystemTime::UNIX_EPOCH);
+    for (key, value) in [
+        ("snow.url", "https://me:hunter2@${env:HOST}"),
+        ("snow.http.proxy.url", "http://me:hunter2@${env:HOST}:3128"),
+        ("snow.http.proxy.url", "me:hunter2@${env:HOST}"),
+        // An address where something else is asked for.
+        ("producer.override.client.id", "https://me:hunter2@${env:HOST}"),
+    ] {
+        let documents = Dir::new().servicenow("snow", &[(key, value)]).load().unwrap();
+        let connector = &documents.connectors[0];
+        let mut outputs = vec![format!("{documents:?}"), format!("{:?}", connector.values.fault(key, "is at fault"))];
+        match connector.resolve(&resolver).await {
+            Ok(resolved) => outputs.push(format!("{resolved:?}")),
+            Err(refused) => outputs.push(format!("{refused} {refused:?}")),
+        }
+        for output in outputs {
+            assert!(!output.contains(SECRET), "{key}: {output}");
+        }
+        assert_eq!(connector.values.shown(key), None, "{key}");
+    }
+    // A placeholder alone says where the value comes from.
+    let alone = Dir::new().servicenow("snow", &[("snow.url", "https://${env:HOST}")]).load().unwrap();
+    assert_eq!(alone.connectors[0].values.shown("snow.url").as_deref(), Some("https://${env:HOST}"));
+}
+
 #[test]
 fn a_fault_never_shows_a_secret_wherever_somebody_put_it() {
     for (key, value) in [
