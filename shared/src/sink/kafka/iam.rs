@@ -239,7 +239,8 @@ fn ends_at_ms(credentials: &Credentials) -> Option<i64> {
 pub(super) fn region(brokers: &str) -> Option<String> {
     brokers.split(',').find_map(|broker| {
         let labels: Vec<&str> = broker.trim().split(':').next().unwrap_or_default().split('.').collect();
-        let at = labels.iter().position(|label| ["kafka", "kafka-serverless"].contains(label))?;
+        // The last: a cluster may be called `kafka`.
+        let at = labels.iter().rposition(|label| ["kafka", "kafka-serverless"].contains(label))?;
         let region = labels.get(at + 1).filter(|region| !region.is_empty())?;
         (labels.get(at + 2) == Some(&"amazonaws")).then(|| (*region).to_owned())
     })

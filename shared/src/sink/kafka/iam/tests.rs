@@ -226,6 +226,7 @@ fn the_region_is_in_the_brokers_names() {
         ("b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098,b-2.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098", "eu-west-1"),
         ("boot-xyz.c1.kafka-serverless.us-east-1.amazonaws.com:9098", "us-east-1"),
         ("b-1.demo.abc123.c2.kafka.cn-north-1.amazonaws.com.cn:9098", "cn-north-1"),
+        ("b-1.kafka.abc123.c2.kafka.eu-west-1.amazonaws.com:9098", "eu-west-1"),
         ("kafka.example.org:9098, b-1.demo.abc123.c2.kafka.sa-east-1.amazonaws.com:9098", "sa-east-1"),
     ] {
         assert_eq!(region(brokers).as_deref(), Some(expected), "{brokers}");
