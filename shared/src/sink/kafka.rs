@@ -46,6 +46,7 @@ use crate::record::Record;
 use crate::sink::{Acks, Delivered, Sink, TopicProbe};
 
 use connection::Connection;
+use context::{Refused, Since};
 use creation::Purpose;
 pub use creation::{NewTopic, TopicMaker};
 use error::{KafkaError, shown_key};
@@ -200,13 +201,14 @@ impl KafkaSink {
         connection: Arc<Connection>,
         session: Arc<Session>,
         page: Arc<Page>,
+        since: Since,
         timer: Pin<Box<Sleep>>,
     ) -> Result<u64, KafkaError> {
         let (overdue, renewed) = tokio::select! {
             biased;
-            () = page.settled() => (false, false),
-            () = timer => (true, false),
-            () = another_login(&connection, &session) => (true, true),
+            () = page.settled() => (false, None),
+            () = timer => (true, None),
+            refused = another_login(&connection, &session, since) => (true, Some(refused)),
         };
         if overdue {
             session.give_up().await;
@@ -240,9 +242,10 @@ impl KafkaSink {
         let mut tried_another = false;
         loop {
             let session = self.connection.session().await?;
+            let since = session.now();
             let checked = tokio::select! {
                 checked = session.check(topics) => checked,
-                () = another_login(&self.connection, &session), if !tried_another => {
+                _ = another_login(&self.connection, &session, since), if !tried_another => {
                     session.give_up().await;
                     tried_another = true;
                     continue;
@@ -258,12 +261,13 @@ impl KafkaSink {
     }
 }
 
-/// Returns once `session` was refused for who it is and there is something else to be, and else never.
-async fn another_login(connection: &Connection, session: &Session) {
-    let refused = session.refused().await;
+/// Returns once `session` was refused for who it is since then and there is something else to be, and else never.
+async fn another_login(connection: &Connection, session: &Session, since: Since) -> Refused {
+    let refused = session.refused(since).await;
     if !connection.renew(session, refused).await {
         std::future::pending::<()>().await;
     }
+    refused
 }
 
 /// The dead-letter note: enough to find the row at its source and to recognise it, and nothing of what it says.
@@ -309,10 +313,10 @@ impl Sink for KafkaSink {
         let skipped = self.sift(&mut records)?;
         let mut timer = Box::pin(tokio::time::sleep(self.connection.settings().page_timeout()));
         let session = self.connection.session().await?;
-        let page = Page::expecting(records.len());
+        let (page, since) = (Page::expecting(records.len()), session.now());
         let queued = session.queue(&records, &page, &mut timer).await;
         drop(records);
-        let settled = Self::settle(self.connection.clone(), session.clone(), page.clone(), timer);
+        let settled = Self::settle(self.connection.clone(), session.clone(), page.clone(), since, timer);
         if let Err(refused) = queued {
             // What was taken before must be settled before this page may be called failed.
             if let Err(cause) = settled.await {

@@ -78,15 +78,13 @@ impl Connection {
     /// Before there is a new one, the old one must hold no record any more: of two producers nobody could say whose record with
     /// a key comes first.
     pub(super) async fn session(&self) -> Result<Arc<Session>, KafkaError> {
-        let mut starved = false;
         if let Some(signer) = &self.signer {
-            starved = signer.has_starved();
             signer.ready().await?;
         }
         let mut current = self.current.lock().await;
         if let Some(session) = &*current {
             let idle_ms = self.host().now_ms().saturating_sub(self.used_at_ms.load(Ordering::Acquire));
-            let slept = (idle_ms > IDLE_MS || starved) && session.idle();
+            let slept = (idle_ms > IDLE_MS || session.starved()) && session.idle();
             if session.usable() && !slept {
                 self.touch();
                 return Ok(session.clone());

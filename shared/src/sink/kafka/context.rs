@@ -35,8 +35,13 @@ pub(super) struct Context {
     trouble: Mutex<Trouble>,
     /// Whether there was trouble since the last acknowledgement; kept apart so that an acknowledgement takes no lock.
     troubled: AtomicBool,
-    /// What of who we say we are was refused last.
-    refused: watch::Sender<Option<Refused>>,
+    /// The last refusal of who we say we are, with its number.
+    refused: watch::Sender<(u64, Option<Refused>)>,
+    /// Refusals up to this number were overcome: an acknowledgement has come since. One that still holds is met again by the next
+    /// connection that is made.
+    overcome: AtomicU64,
+    /// librdkafka was given no token when it last asked. It asks again only ten seconds later.
+    starved: AtomicBool,
     quiet: Mutex<BTreeMap<String, Quiet>>,
 }
 
@@ -51,6 +56,10 @@ pub(super) struct Trouble {
     pub(super) current: bool,
     at: Duration,
 }
+
+/// A moment in a producer's life: what was refused and overcome before it is of no account.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Since(u64);
 
 /// What may be another one by now, where it was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,15 +78,25 @@ struct Quiet {
 
 impl Context {
     pub(super) fn new(host: Host, secrets: Vec<String>, signer: Option<Arc<Signer>>) -> Self {
-        let (trouble, refused, quiet) = (Mutex::default(), watch::Sender::new(None), Mutex::default());
-        Self { host, secrets, signer, in_flight: AtomicU64::new(0), trouble, troubled: AtomicBool::new(false), refused, quiet }
+        let (in_flight, overcome) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (troubled, starved) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (trouble, refused, quiet) = (Mutex::default(), watch::Sender::new((0, None)), Mutex::default());
+        Self { host, secrets, signer, in_flight, trouble, troubled, refused, overcome, starved, quiet }
     }
 
-    /// Returns once the brokers have refused who we say we are, or one side the other's certificate.
-    pub(super) async fn refused(&self) -> Refused {
+    /// This moment. A refusal that has not been overcome yet counts as one after it.
+    pub(super) fn now(&self) -> Since {
+        Since(self.overcome.load(Ordering::Acquire))
+    }
+
+    /// Returns once the brokers have refused who we say we are, or one side the other's certificate. An acknowledgement of
+    /// another broker in the same instant takes nothing back: who waits since before the refusal hears of it.
+    pub(super) async fn refused(&self, since: Since) -> Refused {
         let mut refused = self.refused.subscribe();
         loop {
-            if let Some(refused) = *refused.borrow_and_update() {
+            if let (number, Some(refused)) = *refused.borrow_and_update()
+                && number > since.0
+            {
                 return refused;
             }
             // The sender lives as long as this does.
@@ -109,6 +128,11 @@ impl Context {
         trouble
     }
 
+    /// Whether librdkafka waits for a token that it was not given, longer than a page can wait.
+    pub(super) fn starved(&self) -> bool {
+        self.starved.load(Ordering::Acquire)
+    }
+
     fn note(&self, said: String, barrier: Option<Barrier>) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         // A refused login is followed by lines about the connection that was closed for it: it stays the reason.
@@ -116,17 +140,22 @@ impl Context {
         if !stays {
             *trouble = Trouble { said: Some(said), barrier, current: true, at: self.host.monotonic() };
         }
-        self.troubled.store(true, Ordering::Release);
-        match barrier {
-            Some(Barrier::Login) => drop(self.refused.send_replace(Some(Refused::Login))),
-            Some(Barrier::Certificate) => drop(self.refused.send_replace(Some(Refused::Certificate))),
-            Some(Barrier::Token | Barrier::Protocol) | None => {}
+        let refused = match barrier {
+            Some(Barrier::Login) => Some(Refused::Login),
+            Some(Barrier::Certificate) => Some(Refused::Certificate),
+            Some(Barrier::Token | Barrier::Protocol) | None => None,
+        };
+        if refused.is_some() {
+            self.refused.send_modify(|last| *last = (last.0 + 1, refused));
         }
+        // Last, since the acknowledgement that finds it overcomes all of the above.
+        self.troubled.store(true, Ordering::Release);
     }
 
-    fn answered(&self) {
+    pub(super) fn answered(&self) {
         if self.troubled.load(Ordering::Relaxed) {
             self.troubled.store(false, Ordering::Release);
+            self.overcome.store(self.refused.borrow().0, Ordering::Release);
         }
     }
 
@@ -187,7 +216,9 @@ impl ClientContext for Context {
 
     fn generate_oauth_token(&self, _config: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
         let signer = self.signer.as_ref().ok_or("nothing here makes tokens for this mechanism")?;
-        Ok(signer.token()?)
+        let token = signer.token();
+        self.starved.store(token.is_err(), Ordering::Release);
+        Ok(token?)
     }
 }
 

@@ -3,7 +3,7 @@
 use rdkafka::error::RDKafkaErrorCode as Code;
 
 use super::barrier::Barrier;
-use super::context::Trouble;
+use super::context::{Refused, Trouble};
 use super::creation::NewTopic;
 use super::page::Outcome;
 use super::settings::Settings;
@@ -80,12 +80,18 @@ impl KafkaError {
         matches!(self, Self::Unauthorized { .. } | Self::Credentials { .. } | Self::Certificate { .. } | Self::Protocol { .. })
     }
 
-    /// The same error, told by whether there is another login to try.
-    pub(super) fn with_another_login(mut self, is_there: bool) -> Self {
-        if let Self::Unauthorized { renewed, .. } | Self::Certificate { renewed, .. } = &mut self {
-            *renewed = is_there;
+    /// The same error, after a refusal for which there is another login to try. It was the refusal that ended the page, whatever
+    /// other brokers have answered since.
+    pub(super) fn with_another_login(self, refused: Option<Refused>) -> Self {
+        match (self, refused) {
+            (Self::Unauthorized { what, brokers, said, .. }, Some(_)) => Self::Unauthorized { what, brokers, said, renewed: true },
+            (Self::Certificate { what, brokers, said, .. }, Some(_)) => Self::Certificate { what, brokers, said, renewed: true },
+            (Self::Timeout { what, brokers, said, .. } | Self::Unreachable { what, brokers, said }, Some(refused)) => match refused {
+                Refused::Login => Self::Unauthorized { what, brokers, said, renewed: true },
+                Refused::Certificate => Self::Certificate { what, brokers, said, renewed: true },
+            },
+            (other, _) => other,
         }
-        self
     }
 }
 
@@ -160,9 +166,7 @@ pub(super) fn undelivered(outcome: &Outcome, trouble: &Trouble, settings: &Setti
         return denied(what, code, trouble, settings, remedy);
     }
     match code {
-        Code::Authentication | Code::SaslAuthenticationFailed => {
-            KafkaError::Unauthorized { what, brokers, said: said(trouble), renewed: false }
-        }
+        Code::Authentication | Code::SaslAuthenticationFailed => signed_out(what, trouble, settings),
         Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition => KafkaError::TopicMissing { topic, brokers },
         Code::MessageSizeTooLarge | Code::InvalidMessageSize => {
             KafkaError::BatchTooLarge { topic, key, brokers, limit: settings.max_bytes }
@@ -262,6 +266,17 @@ fn barred(what: &str, trouble: &Trouble, settings: &Settings) -> Option<KafkaErr
         Barrier::Certificate => KafkaError::Certificate { what, brokers, said, renewed: false },
         Barrier::Protocol => KafkaError::Protocol { what, brokers, protocol: settings.protocol().to_owned(), said },
     })
+}
+
+/// The error of records whose connection was ended for the sake of a login. Only what was said of that tells a refusal from trouble
+/// that passes; the code is the same.
+fn signed_out(what: String, trouble: &Trouble, settings: &Settings) -> KafkaError {
+    let (brokers, heard) = (settings.brokers().to_owned(), trouble.said.is_some());
+    match barred(&what, trouble, settings) {
+        Some(error) => error,
+        None if heard && trouble.barrier.is_none() => KafkaError::Unreachable { what, brokers, said: said(trouble) },
+        None => KafkaError::Unauthorized { what, brokers, said: said(trouble), renewed: false },
+    }
 }
 
 /// What a person must change when this is a refusal of rights.

@@ -23,7 +23,6 @@ mod token;
 
 use std::error::Error;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -56,8 +55,6 @@ pub(super) struct Signer {
     held: Mutex<Held>,
     /// One fetch at a time.
     fetching: tokio::sync::Mutex<()>,
-    /// librdkafka was refused a token. It asks again only ten seconds later.
-    starved: AtomicBool,
 }
 
 #[derive(Default)]
@@ -81,7 +78,7 @@ impl Signer {
     /// Signs for clusters in `region`, with credentials of `provider` or else of the process's own surroundings.
     pub(super) fn new(region: String, provider: Option<SharedCredentialsProvider>, host: Host) -> Self {
         let (own, held, fetching) = (OnceCell::new(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { region, host, provider, own, held, fetching, starved: AtomicBool::new(false) }
+        Self { region, host, provider, own, held, fetching }
     }
 
     /// Returns when credentials are held that last for a while.
@@ -156,15 +153,13 @@ impl Signer {
     pub(super) fn token(&self) -> Result<OAuthToken, String> {
         let credentials = self.held.lock().unwrap_or_else(PoisonError::into_inner).credentials.clone();
         let now_ms = self.host.now_ms();
-        let signed = match credentials {
+        match credentials {
             None => Err("there are no AWS credentials to sign with yet".to_owned()),
             Some(credentials) => match ends_at_ms(&credentials) {
                 Some(end) if end <= now_ms => Err(format!("the AWS credentials ended {} s ago", (now_ms - end) / 1000)),
                 end => token::sign(credentials, &self.region, now_ms, end),
             },
-        };
-        self.starved.fetch_or(signed.is_err(), Ordering::AcqRel);
-        signed
+        }
     }
 
     /// Signs in a client that cannot ask for a token and does not live long enough for a second.
@@ -175,11 +170,6 @@ impl Signer {
         self.ready().await?;
         let granted = self.token().and_then(|token| grant::grant(client, token));
         granted.map_err(|reason| KafkaError::Credentials { reason })
-    }
-
-    /// Whether the producer was refused a token since this was last asked. It asks again by itself, but later than a page can wait.
-    pub(super) fn has_starved(&self) -> bool {
-        self.starved.swap(false, Ordering::AcqRel)
     }
 
     /// Whether nothing has to be fetched now.

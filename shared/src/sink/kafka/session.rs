@@ -13,7 +13,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, PurgeConfig, ThreadedProducer};
 use tokio::time::Sleep;
 
-use super::context::{Context, Refused, Trouble};
+use super::context::{Context, Refused, Since, Trouble};
 use super::error::{self, KafkaError, shown_key};
 use super::iam::Signer;
 use super::page::{Failed, Page};
@@ -87,9 +87,19 @@ impl Session {
         Arc::ptr_eq(&self.settings, settings)
     }
 
-    /// Returns once this producer was refused for who it is.
-    pub(super) async fn refused(&self) -> Refused {
-        self.context().refused().await
+    /// This moment of the producer's life.
+    pub(super) fn now(&self) -> Since {
+        self.context().now()
+    }
+
+    /// Returns once this producer was refused for who it is, if that was not overcome before this moment.
+    pub(super) async fn refused(&self, since: Since) -> Refused {
+        self.context().refused(since).await
+    }
+
+    /// Whether the producer waits for a token that it was not given, longer than a page can wait.
+    pub(super) fn starved(&self) -> bool {
+        self.context().starved()
     }
 
     fn producer(&self) -> &ThreadedProducer<Context> {
@@ -120,7 +130,7 @@ impl Session {
         self.context().in_flight() == 0
     }
 
-    fn context(&self) -> &Context {
+    pub(super) fn context(&self) -> &Context {
         self.producer().client().context()
     }
 

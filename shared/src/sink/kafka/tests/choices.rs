@@ -212,13 +212,107 @@ fn what_librdkafka_says_of_a_connection_is_told_apart_by_what_a_person_must_chan
     }
 }
 
+/// The texts are those that librdkafka 2.12.1 and the OpenSSL inside it write, and those of Amazon MSK that its users report.
+#[test]
+fn trouble_of_a_login_or_a_handshake_that_passes_is_no_refusal() {
+    use barrier::Barrier;
+    use rdkafka::error::RDKafkaErrorCode as Code;
+    let (sasl, ssl, transport) = (Code::Authentication, Code::SSL, Code::BrokerTransportFailure);
+    for (code, reason, expected) in [
+        (
+            sasl,
+            "b-1: SASL authentication error: [c4c1210b-9221-40ac-9fde-03daf7b747dc]: Too many connects (after 5ms in state AUTH_REQ)",
+            None,
+        ),
+        (sasl, "b-1: SASL authentication error: Cannot change principals during re-authentication from IAM.arn:a: IAM.arn:b", None),
+        (sasl, "b-1: SASL authentication error: [fe6e184c-87f2-4837-b41a-7a044a16ae5e]: Session too short", Some(Barrier::Token)),
+        (sasl, "b-1: SASL authentication error: [7d0ab893-9b16-4371-a8b2-1ae9b5ce73a5]: Access denied", Some(Barrier::Login)),
+        (
+            sasl,
+            "b-1: SASL SCRAM-SHA-512 mechanism handshake failed: Local: Broker transport failure: broker's supported mechanisms: (n/a)",
+            None,
+        ),
+        (sasl, "b-1: SASL OAUTHBEARER mechanism handshake failed: Local: Timed out: broker's supported mechanisms: (n/a)", None),
+        (
+            sasl,
+            "b-1: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported mechanisms: SCRAM-SHA-512",
+            Some(Barrier::Login),
+        ),
+        (sasl, "b-1: SASL authentication error: SaslAuthenticateResponse parsing failed: Local: Bad message format", None),
+        (transport, "b-1: SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure", None),
+        (sasl, "b-1: Disconnected: hung up from peer in state AUTH_LEGACY", None),
+        (sasl, "b-1: SASL authentication failure: Disconnected: check client SCRAM-SHA-512 credentials and broker logs", None),
+        (
+            sasl,
+            "b-1: SASL authentication error: SASL SCRAM authentication failed: broker responded with invalid-proof",
+            Some(Barrier::Login),
+        ),
+        (
+            sasl,
+            "b-1: Failed to initialize SASL authentication: OAUTHBEARER cannot log in because there is no token available; last error: (not available)",
+            Some(Barrier::Token),
+        ),
+        (ssl, "b-1: SSL handshake failed: error:0A000438:SSL routines::tlsv1 alert internal error: SSL alert number 80", None),
+        (ssl, "b-1: SSL handshake failed: SSL transport error: Connection timed out", None),
+        (ssl, "b-1: SSL handshake failed: error:0A000119:SSL routines::decryption failed or bad record mac", None),
+        (ssl, "b-1: SSL handshake failed: kafka: No further error information available", None),
+        (
+            ssl,
+            "b-1: SSL handshake failed: error:0A000418:SSL routines::tlsv1 alert unknown ca: SSL alert number 48",
+            Some(Barrier::Certificate),
+        ),
+        (
+            ssl,
+            "b-1: SSL handshake failed: error:0A000410:SSL routines::ssl/tls alert handshake failure: SSL alert number 40",
+            Some(Barrier::Certificate),
+        ),
+        (
+            ssl,
+            "b-1: SSL handshake failed: error:0A00042E:SSL routines::tlsv1 alert protocol version: SSL alert number 70",
+            Some(Barrier::Protocol),
+        ),
+        (ssl, "b-1: Broker did not provide a certificate", Some(Barrier::Certificate)),
+        (ssl, "b-1: Failed to verify broker certificate: certificate has expired", Some(Barrier::Certificate)),
+        (transport, "b-1: Receive failed: error:0A000438:SSL routines::tlsv1 alert internal error: SSL alert number 80", None),
+    ] {
+        assert_eq!(Barrier::of(Some(code), reason), expected, "{reason}");
+        // The log has the same line, before the report.
+        let logged = Barrier::of_a_closed_connection(reason);
+        assert!(logged.is_none() || logged == expected, "{logged:?} {reason}");
+    }
+}
+
+#[test]
+fn records_on_a_connection_that_was_not_signed_in_again_are_told_by_what_was_said_of_that() {
+    use barrier::Barrier;
+    let settings = settings::Settings::new(&given(&[]), &within(60)).unwrap();
+    let failed = page::Failed { code: rdkafka::error::RDKafkaErrorCode::Authentication, topic: "t".to_owned(), key: "k".to_owned() };
+    let outcome = Outcome { acked: 0, refused: 1, failed: Some(failed), in_flight: 0 };
+    for (said, barrier, code, retry) in [
+        (Some("[id]: Too many connects"), None, "Sink.Unreachable", Retry::NextTick),
+        (Some("[id]: Access denied"), Some(Barrier::Login), "Sink.Unauthorized", Retry::Never),
+        (Some("[id]: Session too short"), Some(Barrier::Token), "Sink.Credentials", Retry::NextTick),
+        (None, None, "Sink.Unauthorized", Retry::Never),
+    ] {
+        let mut trouble = context::Trouble::default();
+        trouble.said = said.map(str::to_owned);
+        trouble.barrier = barrier;
+        trouble.current = true;
+        let failure = Failure::from(error::undelivered(&outcome, &trouble, &settings));
+        assert_eq!((&*failure.code, failure.retry), (code, retry), "{failure}");
+        assert!(failure.message.contains(said.unwrap_or_default()), "{failure}");
+    }
+}
+
 #[test]
 fn what_a_person_need_not_do_anything_about_parks_no_table() {
-    let of = |renewed| {
+    use context::Refused;
+    let of = |renewed: bool| {
         let (what, brokers, said) = ("w".to_owned(), "b:9096".to_owned(), "; s".to_owned());
         let login = KafkaError::Unauthorized { what: what.clone(), brokers: brokers.clone(), said: said.clone(), renewed: false };
         let certificate = KafkaError::Certificate { what, brokers, said, renewed: false };
-        [login, certificate].map(|error| Failure::from(error.with_another_login(renewed)))
+        [(login, Refused::Login), (certificate, Refused::Certificate)]
+            .map(|(error, refused)| Failure::from(error.with_another_login(renewed.then_some(refused))))
     };
     for (failure, remedy) in of(false).into_iter().zip(["sasl.password", "ssl.ca.pem"]) {
         assert!(failure.retry == Retry::Never && failure.message.contains(remedy), "{failure}");
@@ -226,6 +320,13 @@ fn what_a_person_need_not_do_anything_about_parks_no_table() {
     for failure in of(true) {
         assert!(failure.retry == Retry::NextTick && failure.message.contains("have changed since"), "{failure}");
     }
+    // Another broker has acknowledged something in between, so that no trouble is known any more.
+    let late = || KafkaError::Timeout { what: "w".to_owned(), ms: 1, brokers: "b:9096".to_owned(), said: String::new() };
+    for (refused, code) in [(Refused::Login, "Sink.Unauthorized"), (Refused::Certificate, "Sink.Certificate")] {
+        let failure = Failure::from(late().with_another_login(Some(refused)));
+        assert_eq!((&*failure.code, failure.retry), (code, Retry::NextTick), "{failure}");
+    }
+    assert_eq!(&*Failure::from(late().with_another_login(None)).code, "Sink.Timeout");
 }
 
 #[test]
@@ -275,6 +376,32 @@ fn the_reason_of_a_refusal_is_not_covered_by_the_lines_after_it() {
     let trouble = context.trouble();
     assert!(trouble.barrier == Some(Barrier::Login) && trouble.current, "{trouble:?}");
     assert!(trouble.said.unwrap().contains("SASL authentication error"));
+}
+
+#[test]
+fn a_refusal_is_overcome_by_an_acknowledgement_but_who_waited_for_it_hears_of_it() {
+    use context::Refused;
+    use futures_util::FutureExt as _;
+    use rdkafka::client::ClientContext as _;
+    use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode as Code};
+    let context = context::Context::new(Host::system(), Vec::new(), None);
+    let refuse = |code| context.error(ClientError::Global(code), "b-1: SSL handshake failed: certificate verify failed");
+    let heard = |since| context.refused(since).now_or_never();
+    let before = context.now();
+    assert_eq!(heard(before), None);
+    refuse(Code::Authentication);
+    assert_eq!((heard(before), heard(context.now())), (Some(Refused::Login), Some(Refused::Login)), "it was not overcome");
+    // What another broker acknowledges in the same instant.
+    context.answered();
+    assert_eq!((heard(before), heard(context.now())), (Some(Refused::Login), None));
+    let later = context.now();
+    context.answered();
+    refuse(Code::SSL);
+    assert_eq!((heard(later), heard(context.now())), (Some(Refused::Certificate), Some(Refused::Certificate)));
+    // Trouble of another kind is no refusal, and what overcomes it overcomes all.
+    context.error(ClientError::Global(Code::BrokerTransportFailure), "b-1: Connection refused");
+    context.answered();
+    assert_eq!(heard(context.now()), None);
 }
 
 #[test]

@@ -153,7 +153,7 @@ async fn reports_that_are_overdue_are_fetched_by_a_purge_and_the_next_page_gets_
     let mut timer = Box::pin(tokio::time::sleep(Duration::from_millis(200)));
     session.queue(&records, &page, &mut timer).await.unwrap();
     let clock = Host::system();
-    let settled = KafkaSink::settle(sink.connection.clone(), session.clone(), page.clone(), timer).await;
+    let settled = KafkaSink::settle(sink.connection.clone(), session.clone(), page.clone(), session.now(), timer).await;
     assert!(clock.monotonic() < Duration::from_millis(200) + session::PURGE, "{:?}", clock.monotonic());
     assert_eq!(&*Failure::from(settled.unwrap_err()).code, "Sink.Timeout");
     assert!(session.idle() && page.outcome().refused == 100);

@@ -99,13 +99,71 @@ async fn a_producer_knows_the_key_that_signs_for_it_and_that_no_key_mends_a_cert
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_producer_that_was_refused_a_token_is_replaced_once_there_are_credentials_again() {
+    use rdkafka::client::ClientContext as _;
+    let clock = ManualClock::at(NOON);
+    let sink = signing(&clock, &[("AKID0", 100), ("AKID1", 150), ("AKID2", 3_600)]);
+    let first = sink.connection.session().await.unwrap();
+    clock.advance(Duration::from_secs(200));
+    assert!(first.context().generate_oauth_token(None).is_err(), "the client asks when the credentials have ended");
+    // Those that come next have ended, too.
+    let failure = Failure::from(sink.connection.session().await.unwrap_err());
+    assert_eq!(&*failure.code, "Sink.Credentials", "{failure}");
+    // It asks again only ten seconds later, and a page waits no longer than its time-out.
+    let second = sink.connection.session().await.unwrap();
+    assert!(!Arc::ptr_eq(&first, &second));
+    assert!(Arc::ptr_eq(&second, &sink.connection.session().await.unwrap()), "and the new one has a token");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_that_has_its_token_after_all_is_not_replaced() {
+    use rdkafka::client::ClientContext as _;
     let clock = ManualClock::at(NOON);
     let sink = signing(&clock, &[("AKID0", 100), ("AKID1", 3_600)]);
     let first = sink.connection.session().await.unwrap();
     clock.advance(Duration::from_secs(200));
-    assert!(sink.connection.signer().unwrap().token().is_err(), "the client asks when the credentials have ended");
-    // It asks again only ten seconds later, and a page waits no longer than its time-out.
-    assert!(!Arc::ptr_eq(&first, &sink.connection.session().await.unwrap()));
+    assert!(first.context().generate_oauth_token(None).is_err());
+    sink.connection.signer().unwrap().ready().await.unwrap();
+    assert!(first.context().generate_oauth_token(None).is_ok(), "ten seconds later");
+    assert!(Arc::ptr_eq(&first, &sink.connection.session().await.unwrap()));
+}
+
+/// Settings that are another day's from the second reading on.
+struct Rotating(BTreeMap<String, String>, std::sync::atomic::AtomicUsize);
+
+#[async_trait]
+impl Rotation for Rotating {
+    fn places(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    async fn renew(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let mut settings = self.0.clone();
+        if self.1.fetch_add(1, std::sync::atomic::Ordering::SeqCst) > 0 {
+            settings.insert("client.id".to_owned(), "another".to_owned());
+        }
+        Ok(settings)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_was_overcome_costs_no_page_hours_later_when_the_secret_has_changed() {
+    use rdkafka::client::ClientContext as _;
+    use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode as Code};
+    let brokers = Brokers::start();
+    let rotation = Arc::new(Rotating(brokers.settings(), std::sync::atomic::AtomicUsize::new(0)));
+    let sinks = KafkaSinks::new(options());
+    let sink = sinks.sink(&brokers.settings(), Some(rotation.clone()), OversizePolicy::Fail).unwrap();
+    deliver(&sink, rows("a", 1)).await.unwrap();
+    let session = sink.connection.session().await.unwrap();
+    let asked = || rotation.1.load(std::sync::atomic::Ordering::SeqCst);
+    session.context().error(ClientError::Global(Code::Authentication), "b-1: SASL authentication error: no");
+    // Long enough for the settings to be read again.
+    brokers.cluster.broker_round_trip_time(-1, Duration::from_millis(500)).unwrap();
+    deliver(&sink, rows("b", 1)).await.unwrap();
+    assert_eq!(asked(), 1, "the page asked for another login, and there was none");
+    deliver(&sink, rows("c", 1)).await.unwrap();
+    assert_eq!(asked(), 1, "what was acknowledged since shows that the login is good");
+    assert!(Arc::ptr_eq(&session, &sink.connection.session().await.unwrap()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
