@@ -43,6 +43,15 @@ pub trait Converter: Send + Sync + fmt::Debug {
     /// produced then.
     async fn encoder(&self, topic: &str, schema: Option<&Arc<Schema>>, by: Option<Duration>) -> Result<Arc<dyn Encoder>, Failure>;
 
+    /// Whether the format has a place for data of `schema`, its names above all. Asks nobody: it is for a schema that is about to
+    /// be kept for good.
+    ///
+    /// # Errors
+    /// The format has none. [`Converter::encoder`] would fail with the same.
+    fn accepts(&self, _topic: &str, _schema: &Arc<Schema>) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Asks whoever keeps the schemas of `topic`, and leaves nothing behind; `None` if nobody does.
     async fn probe(&self, _topic: &str) -> Option<Result<registration::Kept, Failure>> {
         None
@@ -79,6 +88,12 @@ impl EncodeError {
     /// A value that is not what `what` says: a defect of whoever made it.
     pub fn unlike(what: &str) -> Self {
         Self { detail: format!("a value is not as {what} says") }
+    }
+
+    /// A value of a field that the registry's schema does not have.
+    pub(in crate::record) fn lacking(field: &str) -> Self {
+        let remedy = "add it there, or leave it out here with the table's `fields`";
+        Self { detail: format!("field {field} has a value here, and the registry's schema lacks the field; {remedy}") }
     }
 }
 

@@ -5,9 +5,13 @@
 //! version has, or in another order, that is the next version as well.
 //!
 //! ```text
-//! a page has unknown fields -> stored schema + what was known here + the new fields -> conditional write
-//!     -> another writer came first? read again, and once more -> only then is a record of the new version made
+//! a page has unknown fields -> stored schema + what was known here + the new fields -> can it be written at all?
+//!     -> conditional write -> another writer came first? read again, and once more
+//!     -> only then is a record of the new version made
 //! ```
+//!
+//! Since nothing is ever removed, a field that no record can have must not get in: whoever writes the records looks at a version
+//! before it is stored.
 //!
 //! A version is stored before the first record of it exists. A crash in between leaves a field in the schema that no record has
 //! yet, which harms nobody; the other order would let two processes number different schemas alike.
@@ -32,6 +36,9 @@ const FORMAT: u32 = 2;
 /// How often a conditional write is tried. Each refusal means that another writer's fields went in, and those of a topic
 /// are few.
 const TRIES: usize = 32;
+
+/// Says whether records of a schema can be written, without asking anybody.
+pub(super) type Accepts<'a> = dyn Fn(&Arc<Schema>) -> Result<(), Failure> + Send + Sync + 'a;
 
 /// One version of a schema, as rows are read by it.
 #[derive(Debug)]
@@ -88,27 +95,35 @@ impl Growing {
         Self { place, name, given, known: Mutex::default() }
     }
 
-    /// The version that is known; `None` before there is one.
-    pub(super) async fn current(&self, store: &dyn SchemaStore) -> Result<Option<Arc<Version>>, Failure> {
+    /// The version that is known, which is stored; `None` before there is one.
+    ///
+    /// # Errors
+    /// As [`Growing::grow`].
+    pub(super) async fn current(&self, store: &dyn SchemaStore, accepts: &Accepts<'_>) -> Result<Option<Arc<Version>>, Failure> {
         if !self.known().is_read {
             self.read(store).await?;
-            if self.known().stored.version > 0 || !self.given.is_empty() {
-                self.grow(store, &[]).await?;
-            }
         }
-        Ok(self.known().version)
+        // What was read may have become no version: the write that makes one can fail, and be given up half-way.
+        let Known { version, stored, .. } = self.known();
+        match version {
+            None if stored.version > 0 || !self.given.is_empty() => self.grow(store, &[], accepts).await.map(Some),
+            known => Ok(known),
+        }
     }
 
     /// A stored version that has these fields as well.
     ///
     /// # Errors
-    /// The store's failure, or `Record.SchemaBusy`. No record of a version that is not stored was made.
-    pub(super) async fn grow(&self, store: &dyn SchemaStore, found: &[String]) -> Result<Arc<Version>, Failure> {
+    /// The store's failure, that of `accepts`, or `Record.SchemaBusy`. No record of a version that is not stored was made, and
+    /// nothing was stored that is not accepted.
+    pub(super) async fn grow(&self, store: &dyn SchemaStore, found: &[String], accepts: &Accepts<'_>) -> Result<Arc<Version>, Failure> {
         for _ in 0..TRIES {
             let Known { stored, revision, used, .. } = self.known();
             let next = self.next(&stored, &used, found);
+            let version = self.version(&next);
+            accepts(&version.schema).map_err(|failure| self.explained(failure, &stored, accepts))?;
             if next == stored {
-                return Ok(self.adopt(stored, revision));
+                return Ok(self.adopt(version, stored, revision));
             }
             let bytes = serde_json::to_vec(&next).expect("names and numbers are representable in JSON");
             if let Some(revision) = store.replace(&self.place, &bytes, revision).await? {
@@ -120,7 +135,7 @@ impl Growing {
                     fields = found.join(","),
                     "the schema has a new version"
                 );
-                return Ok(self.adopt(next, Some(revision)));
+                return Ok(self.adopt(version, next, Some(revision)));
             }
             self.read(store).await?;
         }
@@ -129,6 +144,23 @@ impl Growing {
             Retry::NextTick,
             format!("the schema of topic {} changed {TRIES} times while fields were added to it", self.place.topic),
         ))
+    }
+
+    /// A refused schema's failure, which also says so if a field is to blame that is stored already and cannot be left out any more.
+    fn explained(&self, failure: Failure, stored: &Stored, accepts: &Accepts<'_>) -> Failure {
+        let with = |fields: &[String]| accepts(&self.version(&Stored { fields: fields.to_vec(), ..stored.clone() }).schema);
+        if with(&[]).is_err() || with(&stored.fields).is_ok() {
+            return failure;
+        }
+        // An operator may remove what is stored; then it is read again.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).is_read = false;
+        let SchemaPlace { topic, mode, .. } = &self.place;
+        let message = format!(
+            "{}. The schema that is stored for the topic (topic/{topic}/{mode}#schema) has the field already and keeps it: to leave it out of \
+             rows does not help",
+            failure.message
+        );
+        Failure { message, ..failure }
     }
 
     fn known(&self) -> Known {
@@ -186,13 +218,17 @@ impl Growing {
         self.given.iter().any(|(given, _)| given == name)
     }
 
-    /// Makes the version of `stored`, which has the given fields.
-    fn adopt(&self, stored: Stored, revision: Option<u64>) -> Arc<Version> {
+    /// The version of `stored`, with the given fields of here.
+    fn version(&self, stored: &Stored) -> Arc<Version> {
         let text = Arc::new(Schema::of(Type::String).optional());
         let found = stored.fields.iter().filter(|name| !self.is_given(name));
         let given = self.given.iter().map(|(name, kind)| Field::new(name.as_str(), kind.schema()));
         let fields = given.chain(found.map(|name| Field { name: name.clone(), schema: Arc::clone(&text) }));
-        let version = Arc::new(Version::of(Schema::structure(&stored.name, fields.collect()).versioned(stored.version)));
+        Arc::new(Version::of(Schema::structure(&stored.name, fields.collect()).versioned(stored.version)))
+    }
+
+    /// Goes on with the version of `stored`, which has the given fields.
+    fn adopt(&self, version: Arc<Version>, stored: Stored, revision: Option<u64>) -> Arc<Version> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Known { is_read: true, used: stored.clone(), stored, revision, version: Some(Arc::clone(&version)) };
         version
@@ -206,6 +242,10 @@ mod tests {
 
     fn place() -> SchemaPlace {
         SchemaPlace { connector: "c".into(), topic: "t".into(), mode: "strings" }
+    }
+
+    fn any(_: &Arc<Schema>) -> Result<(), Failure> {
+        Ok(())
     }
 
     fn growing() -> Growing {
@@ -223,27 +263,31 @@ mod tests {
     #[tokio::test]
     async fn a_field_is_appended_under_a_new_version_and_none_is_ever_removed() {
         let (shelf, one) = (Shelf::default(), growing());
-        assert!(one.current(&shelf).await.expect("read").is_none());
-        assert_eq!(names(&one.grow(&shelf, &found(&["a", "b"])).await.expect("stored")), (Some(1), vec!["a", "b"]));
-        assert_eq!(names(&one.grow(&shelf, &found(&["c", "a"])).await.expect("stored")), (Some(2), vec!["a", "b", "c"]));
+        assert!(one.current(&shelf, &any).await.expect("read").is_none());
+        assert_eq!(names(&one.grow(&shelf, &found(&["a", "b"]), &any).await.expect("stored")), (Some(1), vec!["a", "b"]));
+        assert_eq!(names(&one.grow(&shelf, &found(&["c", "a"]), &any).await.expect("stored")), (Some(2), vec!["a", "b", "c"]));
         assert_eq!(shelf.requests(), ["read", "write", "write"]);
-        assert_eq!(names(&one.grow(&shelf, &found(&["b"])).await.expect("known")), (Some(2), vec!["a", "b", "c"]));
-        assert_eq!(names(&one.current(&shelf).await.expect("known").expect("some")), (Some(2), vec!["a", "b", "c"]));
+        assert_eq!(names(&one.grow(&shelf, &found(&["b"]), &any).await.expect("known")), (Some(2), vec!["a", "b", "c"]));
+        assert_eq!(names(&one.current(&shelf, &any).await.expect("known").expect("some")), (Some(2), vec!["a", "b", "c"]));
         assert!(shelf.requests().is_empty(), "what is known costs no request");
         let later = growing();
-        assert_eq!(names(&later.current(&shelf).await.expect("read").expect("stored")), (Some(2), vec!["a", "b", "c"]));
+        assert_eq!(names(&later.current(&shelf, &any).await.expect("read").expect("stored")), (Some(2), vec!["a", "b", "c"]));
     }
 
     #[tokio::test]
     async fn two_writers_who_find_different_fields_at_once_end_with_one_schema_that_has_both() {
         let (shelf, one, two) = (Shelf::default(), growing(), growing());
         for writer in [&one, &two] {
-            writer.current(&shelf).await.expect("read");
+            writer.current(&shelf, &any).await.expect("read");
         }
-        one.grow(&shelf, &found(&["a", "x"])).await.expect("stored");
-        let both = two.grow(&shelf, &found(&["a", "y"])).await.expect("stored");
+        one.grow(&shelf, &found(&["a", "x"]), &any).await.expect("stored");
+        let both = two.grow(&shelf, &found(&["a", "y"]), &any).await.expect("stored");
         assert_eq!(names(&both), (Some(2), vec!["a", "x", "y"]), "the second writer appends to what the first one stored");
-        assert_eq!(names(&one.grow(&shelf, &found(&["y"])).await.expect("read again")), names(&both), "and nothing is written for it");
+        assert_eq!(
+            names(&one.grow(&shelf, &found(&["y"]), &any).await.expect("read again")),
+            names(&both),
+            "and nothing is written for it"
+        );
         let stored: Stored = serde_json::from_slice(&shelf.at(&place()).expect("stored")).expect("a schema");
         assert_eq!((stored.version, stored.fields), (2, found(&["a", "x", "y"])));
     }
@@ -251,9 +295,9 @@ mod tests {
     #[tokio::test]
     async fn a_stored_schema_that_somebody_removed_keeps_the_fields_that_records_have() {
         let (shelf, one) = (Shelf::default(), growing());
-        one.grow(&shelf, &found(&["a", "b"])).await.expect("stored");
+        one.grow(&shelf, &found(&["a", "b"]), &any).await.expect("stored");
         shelf.clear();
-        let again = one.grow(&shelf, &found(&["c"])).await.expect("stored");
+        let again = one.grow(&shelf, &found(&["c"]), &any).await.expect("stored");
         assert_eq!(names(&again), (Some(2), vec!["a", "b", "c"]), "no version means two things");
     }
 
@@ -270,7 +314,7 @@ mod tests {
     }
 
     async fn current(growing: &Growing, shelf: &Shelf) -> (Option<i32>, Vec<String>) {
-        shown(&growing.current(shelf).await.expect("stored").expect("given fields make a version"))
+        shown(&growing.current(shelf, &any).await.expect("stored").expect("given fields make a version"))
     }
 
     /// Every version that was ever in use, by number: another list under a number that was seen fails.
@@ -289,7 +333,7 @@ mod tests {
         let (shelf, mut seen) = (Shelf::default(), Seen::default());
         let first = typed(&[("id", "string"), ("number", "string")]);
         seen.see(current(&first, &shelf).await);
-        seen.see(shown(&first.grow(&shelf, &found(&["priority", "day"])).await.expect("stored")));
+        seen.see(shown(&first.grow(&shelf, &found(&["priority", "day"]), &any).await.expect("stored")));
         // A field that was a text gets a type; a type changes; the order; a field goes back to being a text.
         for (version, given, all) in [
             (3, &[("id", "string"), ("priority", "int8"), ("number", "string")][..], &["id:string", "priority:int8", "number:string"][..]),
@@ -308,6 +352,69 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_version_that_could_not_be_stored_is_stored_by_the_next_call_of_the_same_process() {
+        let (shelf, mapped) = (Shelf::default(), typed(&[("id", "string")]));
+        *shelf.is_out.lock().expect("whole") = true;
+        for _ in 0..2 {
+            assert_eq!(mapped.current(&shelf, &any).await.expect_err("the store is out").code, "Cursor.Unreachable");
+        }
+        *shelf.is_out.lock().expect("whole") = false;
+        assert_eq!(current(&mapped, &shelf).await, (Some(1), found(&["id:string"])));
+        assert_eq!(shelf.requests(), ["read", "write", "write", "write"], "what was read is not read again");
+    }
+
+    #[tokio::test]
+    async fn a_version_whose_write_was_given_up_half_way_is_stored_by_the_next_call_of_the_same_process() {
+        let (shelf, mapped) = (Shelf::default(), typed(&[("id", "string")]));
+        *shelf.hangs.lock().expect("whole") = true;
+        let given_up = tokio::time::timeout(std::time::Duration::from_millis(5), mapped.current(&shelf, &any)).await;
+        assert!(given_up.is_err(), "the write is not answered");
+        *shelf.hangs.lock().expect("whole") = false;
+        assert_eq!(current(&mapped, &shelf).await, (Some(1), found(&["id:string"])));
+    }
+
+    /// Refuses fields with a point in their names.
+    fn no_points(schema: &Arc<Schema>) -> Result<(), Failure> {
+        match schema.fields().iter().find(|field| field.name.contains('.')) {
+            Some(field) => Err(Failure::new("Record.InvalidName", Retry::Never, format!("{} is no name", field.name))),
+            None => Ok(()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_field_that_no_record_can_have_never_gets_into_what_is_stored() {
+        let (shelf, one) = (Shelf::default(), growing());
+        one.grow(&shelf, &found(&["a"]), &no_points).await.expect("stored");
+        shelf.requests();
+        let failure = one.grow(&shelf, &found(&["b", "c.d"]), &no_points).await.expect_err("refused");
+        assert_eq!((&*failure.code, failure.message.as_str()), ("Record.InvalidName", "c.d is no name"));
+        assert!(shelf.requests().is_empty(), "nothing is written");
+        let grown = growing().grow(&shelf, &found(&["b"]), &no_points).await.expect("without it the schema goes on");
+        assert_eq!(names(&grown), (Some(2), vec!["a", "b"]));
+    }
+
+    #[tokio::test]
+    async fn a_field_that_is_stored_and_no_record_can_have_is_told_as_one_that_cannot_be_left_out() {
+        let shelf = Shelf::default();
+        growing().grow(&shelf, &found(&["a", "c.d"]), &any).await.expect("stored by one who takes it");
+        for call in
+            [growing().current(&shelf, &no_points).await.map(drop), growing().grow(&shelf, &found(&["b"]), &no_points).await.map(drop)]
+        {
+            let message = call.expect_err("refused").message;
+            assert!(message.starts_with("c.d is no name. ") && message.contains("topic/t/strings#schema"), "{message}");
+        }
+        let warm = growing();
+        warm.current(&shelf, &no_points).await.expect_err("refused");
+        shelf.clear();
+        assert!(warm.current(&shelf, &no_points).await.expect("it is gone, which the same process sees").is_none());
+        assert_eq!(names(&warm.grow(&shelf, &found(&["a"]), &no_points).await.expect("stored")), (Some(1), vec!["a"]));
+        // A given field is the document's, and goes when the document does not give it any more.
+        let shelf = Shelf::default();
+        let message = typed(&[("e.f", "string")]).current(&shelf, &no_points).await.expect_err("refused").message;
+        assert_eq!(message, "e.f is no name");
+    }
+
+    #[tokio::test]
     async fn writers_with_different_given_fields_never_share_a_version_number() {
         let (shelf, mut seen) = (Shelf::default(), Seen::default());
         let before = typed(&[("id", "string")]);
@@ -315,7 +422,7 @@ mod tests {
         seen.see(current(&before, &shelf).await);
         seen.see(current(&after, &shelf).await);
         for (writer, field) in [(&before, "x"), (&after, "y"), (&before, "n"), (&after, "x"), (&before, "y")] {
-            seen.see(shown(&writer.grow(&shelf, &found(&[field])).await.expect("stored")));
+            seen.see(shown(&writer.grow(&shelf, &found(&[field]), &any).await.expect("stored")));
             seen.see(current(&typed(&[("id", "string")]), &shelf).await);
         }
         let stored: Stored = serde_json::from_slice(&shelf.at(&before.place).expect("stored")).expect("a schema");
@@ -328,7 +435,7 @@ mod tests {
         let shelf = Shelf::default();
         let strings = growing();
         shelf.put(&strings.place, first_format);
-        assert_eq!(names(&strings.current(&shelf).await.expect("read").expect("stored")), (Some(7), vec!["a", "day"]));
+        assert_eq!(names(&strings.current(&shelf, &any).await.expect("read").expect("stored")), (Some(7), vec!["a", "day"]));
         assert_eq!(shelf.requests(), ["read"], "nothing is written for it");
         let mapped = typed(&[("day", "date")]);
         shelf.put(&mapped.place, first_format);
@@ -344,7 +451,7 @@ mod tests {
         {
             let shelf = Shelf::default();
             shelf.put(&place(), text.as_bytes());
-            let failure = growing().current(&shelf).await.expect_err("refused");
+            let failure = growing().current(&shelf, &any).await.expect_err("refused");
             assert_eq!((&*failure.code, failure.retry), ("Cursor.Format", Retry::Never), "{text}");
             assert!(failure.message.contains("topic t") && failure.message.contains("partition c"), "{failure}");
         }

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! What comes out goes through the converters. A page is converted as a whole before any of it is sent: a row that
-//! does not fit, a schema that cannot be stored and a registry that refuses leave nothing in the topic.
+//! does not fit, a schema that cannot be stored and a registry that refuses leave nothing in the topic. Each row is read even if
+//! one before it cannot be written, so that what does not fit its type is told of the whole page, and before what follows from it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -202,7 +203,8 @@ impl Shape {
         store: &dyn SchemaStore,
         by: Option<Duration>,
     ) -> Result<Vec<Record>, Failure> {
-        let mut version = growing.current(store).await?;
+        let accepts = |schema: &Arc<Schema>| self.accepts(schema);
+        let mut version = growing.current(store, &accepts).await?;
         loop {
             let mut found = Vec::new();
             let writer = match &version {
@@ -219,8 +221,8 @@ impl Shape {
             match (&version, found.is_empty()) {
                 (Some(_), true) => return Ok(records),
                 // A page of rows without any field, before any field is known.
-                (None, true) => version = Some(growing.grow(store, &[]).await?),
-                (_, false) => version = Some(growing.grow(store, &found).await?),
+                (None, true) => version = Some(growing.grow(store, &[], &accepts).await?),
+                (_, false) => version = Some(growing.grow(store, &found, &accepts).await?),
             }
         }
     }
@@ -232,8 +234,12 @@ impl Shape {
         store: &dyn SchemaStore,
         by: Option<Duration>,
     ) -> Result<Made, Failure> {
+        let accepts = |schema: &Arc<Schema>| self.accepts(schema);
         let mut version = match growing {
-            Some(growing) => growing.current(store).await?.unwrap_or_else(|| Arc::clone(fixed)),
+            Some(growing) => match growing.current(store, &accepts).await? {
+                Some(version) => version,
+                None => growing.grow(store, &[], &accepts).await?,
+            },
             None => Arc::clone(fixed),
         };
         loop {
@@ -243,16 +249,19 @@ impl Shape {
                 .each(page, Some(&writer), &version, |columns, key, json, values| {
                     row::read(json, columns, &mut TypedRow { mapping, values, key, differences: &mut differences })
                 })
-                .await?;
+                .await;
+            // A value that does not fit stands as null by now. That it does not is what happened; that a null cannot be written is
+            // what came of it.
             differences.judge(mapping, &self.names.shown())?;
             match growing {
                 Some(growing) if !differences.unmapped_fields().is_empty() => {
-                    version = growing.grow(store, differences.unmapped_fields()).await?;
+                    records?;
+                    version = growing.grow(store, differences.unmapped_fields(), &accepts).await?;
                 }
                 _ => {
                     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
                     differences.log(&self.names.shown(), |field| told.insert(field.to_owned()));
-                    return Ok(Made { records, values_nulled: differences.unfit_values() });
+                    return Ok(Made { records: records?, values_nulled: differences.unfit_values() });
                 }
             }
         }
@@ -269,7 +278,8 @@ impl Shape {
         Ok(records)
     }
 
-    /// Reads each row into the places of `version` and makes its record, if there is a writer for it.
+    /// Reads each row into the places of `version` and makes its record, if there is a writer for it. The first row that cannot be
+    /// written is the failure, and those behind it are read all the same.
     async fn each<'p>(
         &'p self,
         page: Rows<'p>,
@@ -277,7 +287,7 @@ impl Shape {
         version: &Version,
         mut read: impl FnMut(&row::Columns, &'p str, &'p Bytes, &mut Vec<Value<'p>>) -> Result<(), serde_json::Error>,
     ) -> Result<Vec<Record>, Failure> {
-        let mut records = Vec::with_capacity(page.rows.len());
+        let mut records = Ok(Vec::with_capacity(page.rows.len()));
         let mut values = Vec::with_capacity(version.columns.len());
         for (at, row) in page.rows.iter().enumerate() {
             let Content::Json(json) = &row.content else { return Err(self.unencodable(row, &EncodeError::unlike("a JSON row"))) };
@@ -286,30 +296,48 @@ impl Shape {
             let key = std::str::from_utf8(&row.key).unwrap_or_default();
             read(&version.columns, key, json, &mut values)
                 .map_err(|error| self.unencodable(row, &EncodeError { detail: format!("it is no JSON object: {error}") }))?;
-            if let Some(writer) = writer {
-                let (record, emptied) = writer.structure(row, values)?;
-                records.push(record);
-                values = emptied;
+            if let (Some(writer), Ok(made)) = (writer, &mut records) {
+                match writer.structure(row, std::mem::take(&mut values)) {
+                    Ok((record, emptied)) => {
+                        made.push(record);
+                        values = emptied;
+                    }
+                    Err(failure) => records = Err(failure),
+                }
             }
             if at % TURN == TURN - 1 {
                 tokio::task::yield_now().await;
             }
         }
-        Ok(records)
+        records
     }
 
     async fn writer(&self, page: Rows<'_>, row_schema: Option<&Arc<Schema>>, by: Option<Duration>) -> Result<Writer<'_>, Failure> {
-        let schema = row_schema.map(|schema| match &self.envelope {
-            Some(envelope) => envelope.schema(schema),
-            None => Arc::clone(schema),
-        });
-        let named = |failure: Failure| Failure { message: format!("{}: {}", self.names.shown(), failure.message), ..failure };
+        let schema = row_schema.map(|schema| self.value_schema(schema));
         Ok(Writer {
             shape: self,
             headers: self.headers(page.extracted_at_ms),
-            keys: self.keys.encoder(&self.topic, Some(&self.key_schema), by).await.map_err(named)?,
-            values: self.values.encoder(&self.topic, schema.as_ref(), by).await.map_err(named)?,
+            keys: self.keys.encoder(&self.topic, Some(&self.key_schema), by).await.map_err(|failure| self.named(failure))?,
+            values: self.values.encoder(&self.topic, schema.as_ref(), by).await.map_err(|failure| self.named(failure))?,
         })
+    }
+
+    /// Whether values with rows of this schema can be written, which a schema has to be before it is kept for good.
+    fn accepts(&self, row_schema: &Arc<Schema>) -> Result<(), Failure> {
+        self.values.accepts(&self.topic, &self.value_schema(row_schema)).map_err(|failure| self.named(failure))
+    }
+
+    /// The schema of the values whose rows have this one.
+    fn value_schema(&self, row_schema: &Arc<Schema>) -> Arc<Schema> {
+        match &self.envelope {
+            Some(envelope) => envelope.schema(row_schema),
+            None => Arc::clone(row_schema),
+        }
+    }
+
+    /// A failure with the table in front.
+    fn named(&self, failure: Failure) -> Failure {
+        Failure { message: format!("{}: {}", self.names.shown(), failure.message), ..failure }
     }
 
     fn unencodable(&self, row: &Row, error: &EncodeError) -> Failure {

@@ -14,6 +14,8 @@ pub(super) struct Shelf {
     requests: Mutex<Vec<&'static str>>,
     /// Whether no write is answered any more.
     pub(super) is_out: Mutex<bool>,
+    /// Whether writes are waited for without end.
+    pub(super) hangs: Mutex<bool>,
 }
 
 impl Shelf {
@@ -50,6 +52,10 @@ impl SchemaStore for Shelf {
         self.requests.lock().expect("whole").push("write");
         if *self.is_out.lock().expect("whole") {
             return Err(Failure::new("Cursor.Unreachable", Retry::NextTick, "out of reach"));
+        }
+        let hangs = *self.hangs.lock().expect("whole");
+        if hangs {
+            std::future::pending::<()>().await;
         }
         let mut content = self.content();
         if content.get(place).map(|(_, revision)| *revision) != known {

@@ -75,12 +75,16 @@ pub enum SchemaError {
     /// A name that the format does not take.
     #[error("{0}")]
     Name(String),
-    /// The registry's schema has no place for the rows.
+    /// The registry's schema has no place for such rows, whatever their values.
     #[error("the schema that the registry holds does not fit these rows: {0}")]
     Unlike(String),
 }
 
 impl SchemaError {
+    fn of(self, topic: &str) -> Failure {
+        Failure::new(self.code(), Retry::Never, format!("topic {topic}: {self}"))
+    }
+
     fn code(&self) -> &'static str {
         match self {
             Self::Schemaless { .. } => "Record.Schemaless",
@@ -135,8 +139,12 @@ impl<F: Format> Converter for RegistryConverter<F> {
         Some(self.registry.probe(topic, self.part).await)
     }
 
+    fn accepts(&self, topic: &str, schema: &Arc<Schema>) -> Result<(), Failure> {
+        self.known(schema).map(drop).map_err(|error| error.of(topic))
+    }
+
     async fn encoder(&self, topic: &str, schema: Option<&Arc<Schema>>, by: Option<Duration>) -> Result<Arc<dyn Encoder>, Failure> {
-        let refuse = |error: SchemaError| Failure::new(error.code(), Retry::Never, format!("topic {topic}: {error}"));
+        let refuse = |error: SchemaError| error.of(topic);
         let format = match self.format.language() {
             Language::Avro => "Avro",
             Language::JsonSchema => "JSON Schema",

@@ -180,6 +180,20 @@ async fn backward_appends_an_unmapped_field_as_an_optional_string_under_the_next
 }
 
 #[tokio::test]
+async fn no_typed_record_is_made_of_a_version_that_is_not_stored_not_even_after_a_store_that_failed_once() {
+    let (shelf, shape) = (Shelf::default(), mapped(Evolution::Backward));
+    *shelf.is_out.lock().expect("whole") = true;
+    for _ in 0..2 {
+        let failure = shape.of(&page(&[FITS]), &shelf).await.expect_err("not stored");
+        assert_eq!((&*failure.code, failure.retry), ("Cursor.Unreachable", Retry::NextTick));
+    }
+    *shelf.is_out.lock().expect("whole") = false;
+    let records = shape.of(&page(&[FITS]), &shelf).await.expect("records");
+    assert_eq!(value(&records[0])["schema"]["version"], 1);
+    assert!(shelf.at(&shape.place("typed")).is_some(), "it is stored");
+}
+
+#[tokio::test]
 async fn permissive_leaves_out_what_has_no_type_and_sends_null_for_what_does_not_fit() {
     let shape = mapped(Evolution::Permissive);
     let made = shape.records(page(&[UNMAPPED, UNFIT]).rows(), &Shelf::default(), None).await.expect("records");

@@ -39,9 +39,10 @@ impl Names {
 
     fn refused(self, what: &str) -> SchemaError {
         let remedy = if self.scrub {
-            "give it a name, or leave it out"
+            "give it a name, or leave it out with the table's `fields`"
         } else {
-            "set `scrub.invalid.names=true` below the converter, which writes `_` for what Avro does not take, or leave it out"
+            "set `scrub.invalid.names=true` below the converter, which writes `_` for what Avro does not take, or leave it out with the \
+             table's `fields`"
         };
         SchemaError::Name(format!("{what} is no name in Avro (a letter or _, then letters, digits and _); {remedy}"))
     }

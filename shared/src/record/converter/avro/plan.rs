@@ -56,6 +56,8 @@ pub(super) enum Step {
     Value { place: usize, plan: Plan },
     /// These bytes, whatever the struct says.
     Constant(Vec<u8>),
+    /// Nothing, for a null at this place. A value has no place in the record. The name is the field's.
+    Absent { place: usize, name: String },
 }
 
 impl Plan {
@@ -128,6 +130,8 @@ fn write_record(steps: &[Step], values: &[Value<'_>], out: &mut Vec<u8>) -> Resu
                 plan.write(value, out)?;
             }
             Step::Constant(bytes) => out.extend_from_slice(bytes),
+            Step::Absent { place, .. } if matches!(values.get(*place), Some(Value::Null)) => {}
+            Step::Absent { name, .. } => return Err(EncodeError::lacking(name)),
         }
     }
     Ok(())

@@ -1,10 +1,13 @@
 //! A plan for writing rows by a schema that somebody else made: the one that a registry holds as the latest.
 //!
 //! Fields find each other by name. What the rows do not have is written as the default that the schema gives, and whatever cannot
-//! be said exactly is refused, with the field. Before a row is written: a field of the rows that the schema lacks, a
-//! field without a default that the rows lack, and a type that holds something else (a decimal of another scale, microseconds
-//! for milliseconds). With the row, since others may fit: null where the schema takes none, and a decimal of more digits than
-//! its precision there.
+//! be said exactly is refused, with the field. Before a row is written: a field of the rows that the schema lacks and that is
+//! never null, a field without a default that the rows lack, and a type that holds something else (a decimal of another scale,
+//! microseconds for milliseconds). With the row, since others may fit: a value of a field that the schema lacks, null where the
+//! schema takes none, and a decimal of more digits than its precision there.
+//!
+//! That a lacking field is the row's matter if it can be null is what lets a document leave it out: a schema that grows keeps
+//! every field that it ever had, and rows without one have null there.
 //!
 //! The schema's own JSON is read as it is. It was parsed by the registry that took it in, so this only looks for what it needs.
 
@@ -192,11 +195,12 @@ impl<'j> Theirs<'j> {
                 steps.push(Step::Constant(out));
             }
         }
-        if left.is_empty() {
-            return Ok(Plan::Record(steps));
+        let never_null: Vec<&str> = left.iter().filter(|(_, own, _)| !own.schema.optional).map(|(_, _, name)| name.as_str()).collect();
+        if !never_null.is_empty() {
+            return Err(unlike(format!("it lacks {}; add it there", never_null.join(", "))));
         }
-        let names: Vec<&str> = left.iter().map(|(_, _, name)| name.as_str()).collect();
-        Err(unlike(format!("it lacks {}; add it there, or leave it out here with the table's `fields`", names.join(", "))))
+        steps.extend(left.into_iter().map(|(place, field, _)| Step::Absent { place, name: field.name.clone() }));
+        Ok(Plan::Record(steps))
     }
 }
 

@@ -96,7 +96,8 @@ impl<'s> Text<'s> {
             if self.names.scrub
                 && let Some((_, other)) = seen.iter().find(|(known, _)| *known == name)
             {
-                let both = format!("the fields {other:?} and {:?} are both {name} in Avro; leave one out", field.name);
+                let both =
+                    format!("the fields {other:?} and {:?} are both {name} in Avro; leave one out with the table's `fields`", field.name);
                 return Err(SchemaError::Name(both));
             }
             self.raw(if at > 0 { ",{\"name\":" } else { "{\"name\":" });

@@ -1,8 +1,9 @@
 //! Rows written by a JSON Schema that somebody else made: the one that a registry holds as the latest.
 //!
-//! Fields find each other by name. A field that the schema does not name, one that it requires and the rows lack, and a
-//! type that JSON writes differently are refused before a row is written. A null is written where the schema takes one; else the
-//! member is left out, which is how JSON Schema says that there is none, unless it is required.
+//! Fields find each other by name. A field that the schema does not name and that is never null, one that it requires and the
+//! rows lack, and a type that JSON writes differently are refused before a row is written. A null is written where the schema
+//! takes one; else the member is left out, which is how JSON Schema says that there is none, unless it is required. A value of a
+//! field that the schema does not name is refused with its row.
 
 use serde_json::{Map, Value as Json};
 
@@ -17,6 +18,8 @@ use crate::record::value::{Value, quote};
 pub(super) enum Tailored {
     Plain(Form),
     Struct(Vec<Member>),
+    /// A member that the schema does not name, by its field: no value can be written.
+    Absent(String),
 }
 
 /// A member of an object.
@@ -27,6 +30,12 @@ pub(super) struct Member {
     front: Vec<u8>,
     null: Null,
     value: Tailored,
+}
+
+impl Member {
+    fn absent(field: &Field) -> Self {
+        Self { name: field.name.clone(), front: Vec::new(), null: Null::LeaveOut, value: Tailored::Absent(field.name.clone()) }
+    }
 }
 
 /// What becomes of a null.
@@ -107,16 +116,16 @@ impl<'j> Theirs<'j> {
 
     fn members(&self, fields: &[Field], object: &'j Json, properties: &'j Map<String, Json>) -> Result<Tailored, SchemaError> {
         let required: Vec<&str> = object.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
-        let lacking: Vec<&str> = fields.iter().map(|field| field.name.as_str()).filter(|name| !properties.contains_key(*name)).collect();
+        let lacking = fields.iter().filter(|field| !field.schema.optional && !properties.contains_key(&field.name));
+        let lacking: Vec<&str> = lacking.map(|field| field.name.as_str()).collect();
         if !lacking.is_empty() {
-            let names = lacking.join(", ");
-            return Err(unlike(format!("it lacks {names}; add it there, or leave it out here with the table's `fields`")));
+            return Err(unlike(format!("it lacks {}; add it there", lacking.join(", "))));
         }
         if let Some(name) = required.iter().find(|name| !fields.iter().any(|field| field.name == **name)) {
             return Err(unlike(format!("it requires a field {name} that the rows do not have")));
         }
         let member = |field: &Field| {
-            let json = &properties[&field.name];
+            let Some(json) = properties.get(&field.name) else { return Ok(Member::absent(field)) };
             let null = match (self.takes_null(json), required.contains(&field.name.as_str())) {
                 (true, _) => Null::Write,
                 (false, false) => Null::LeaveOut,
@@ -153,6 +162,7 @@ impl Writer for Tailored {
     fn write(&self, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let members = match (self, value) {
             (Self::Plain(form), value) => return form.write(value, out),
+            (Self::Absent(field), _) => return Err(EncodeError::lacking(field)),
             (Self::Struct(_), Value::Null) => {
                 out.extend_from_slice(b"null");
                 return Ok(());

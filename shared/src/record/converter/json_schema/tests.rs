@@ -146,12 +146,22 @@ fn a_schema_of_the_registrys_says_what_becomes_of_a_null() {
 }
 
 #[test]
+fn a_field_that_the_schema_lacks_is_left_out_while_it_is_null_and_its_value_is_an_error_of_the_row() {
+    let format = JsonSchema::new(Dialect::Confluent);
+    let lacking = theirs(&json!({"sys_id": {"type": "string"}}), &["sys_id"]);
+    let value = |number| Value::Struct(vec![Value::from("8f4b"), number, Value::Null]);
+    assert_eq!(written(format, Some(&lacking), &value(Value::Null)).expect("written"), r#"{"sys_id":"8f4b"}"#);
+    let error = written(format, Some(&lacking), &value(Value::Int(1))).expect_err("no place for a value");
+    assert!(error.detail.contains("field u_a$b has a value here") && error.detail.contains("`fields`"), "{error}");
+}
+
+#[test]
 fn a_schema_that_does_not_fit_is_refused_with_the_field() {
     let format = JsonSchema::new(Dialect::Confluent);
     let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
     let fits = json!({"sys_id": text, "u_a$b": number, "cost": text});
     let cases = [
-        (theirs(&json!({"sys_id": text}), &[]), "it lacks u_a$b, cost"),
+        (theirs(&json!({"u_a$b": number, "cost": text}), &[]), "it lacks sys_id; add it there"),
         (theirs(&fits, &["sys_id", "more"]), "requires a field more"),
         (theirs(&json!({"sys_id": number, "u_a$b": number, "cost": text}), &[]), "field sys_id is string here and integer there"),
         (theirs(&json!({"sys_id": {"$ref": "#/definitions/none"}, "u_a$b": number, "cost": text}), &[]), "#/definitions/none"),

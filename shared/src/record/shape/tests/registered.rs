@@ -169,6 +169,74 @@ async fn a_registry_that_fails_leaves_no_record_and_the_stored_schema_is_the_one
     assert_eq!(versioned(&read_value(&registry, &records[0]).0).0, 1);
 }
 
+/// A registry that wants records by this Avro schema of optional and required fields, each as JSON.
+fn wanting(fields: &[&str]) -> Arc<Ledger> {
+    let instead = format!(r#"{{"type":"record","name":"Theirs","fields":[{}]}}"#, fields.join(","));
+    Arc::new(Ledger { instead: Some(instead), ..Ledger::default() })
+}
+
+#[tokio::test]
+async fn a_value_that_does_not_fit_is_told_as_that_of_the_whole_page_and_not_as_the_null_that_it_stands_as_meanwhile() {
+    let registry = wanting(&[r#"{"name":"n","type":"int"}"#, r#"{"name":"m","type":"int"}"#]);
+    let fields = ["n", "m"].map(|name| (name.to_owned(), FieldType::Int(8))).to_vec();
+    let of = |evolution| {
+        let values = RegistryConverter::new(Avro::default(), Part::Value, Arc::clone(&registry) as Arc<dyn Registry>);
+        let shape = shape().mapped(Mapping { fields: fields.clone(), evolution, uninvited: None });
+        shape.through(Arc::new(StringConverter), Arc::new(values))
+    };
+    let rows = page(&[r#"{"n":"128","m":"1"}"#, r#"{"n":"2","m":"x"}"#]);
+    for evolution in [Evolution::Fail, Evolution::Backward] {
+        let failure = of(evolution).of(&rows, &Shelf::default()).await.expect_err("neither fits");
+        assert_eq!(failure.code, "Record.Uncoercible", "{failure}");
+        for part in ["field n is no int8 (row 8f4b: \"128\")", "field m is no int8 (row 8f4b: \"x\")"] {
+            assert!(failure.message.contains(part), "{part} is missing in: {failure}");
+        }
+    }
+    // Where null is what is sent instead, it is the null that has no place.
+    let failure = of(Evolution::Permissive).of(&rows, &Shelf::default()).await.expect_err("required there");
+    assert!(failure.code == "Record.Unencodable" && failure.message.contains("field n has no value here"), "{failure}");
+    let empty = page(&[r#"{"n":"","m":"1"}"#]);
+    let failure = of(Evolution::Fail).of(&empty, &Shelf::default()).await.expect_err("required there");
+    assert!(failure.code == "Record.Unencodable" && failure.message.contains("field n has no value here"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_field_that_the_registrys_schema_lacks_may_be_left_out_though_the_stored_schema_keeps_it() {
+    let json = r#"{"type":"object","properties":{"sys_id":{"type":"string"}}}"#.to_owned();
+    let json = Arc::new(Ledger { instead: Some(json), ..Ledger::default() });
+    let json_schema = RegistryConverter::new(JsonSchema::new(Dialect::Confluent), Part::Value, Arc::clone(&json) as Arc<dyn Registry>);
+    let avro = wanting(&[r#"{"name":"sys_id","type":["null","string"]}"#]);
+    let avro = RegistryConverter::new(Avro::default(), Part::Value, Arc::clone(&avro) as Arc<dyn Registry>);
+    for (converter, data) in
+        [(Arc::new(json_schema) as Arc<dyn Converter>, &b"{\"sys_id\":\"b\"}"[..]), (Arc::new(avro), &b"\x02\x02b"[..])]
+    {
+        let (shelf, shape) = (Shelf::default(), shape().strings().through(Arc::new(StringConverter), converter));
+        let failure = shape.of(&page(&[r#"{"sys_id":"a","more":"x"}"#]), &shelf).await.expect_err("no place for it");
+        assert_eq!((&*failure.code, failure.retry), ("Record.Unencodable", Retry::Never));
+        assert!(["c/inc", "8f4b", "field more", "`fields`"].iter().all(|part| failure.message.contains(part)), "{failure}");
+        // With `fields` the rows come without it.
+        let records = shape.of(&page(&[r#"{"sys_id":"b"}"#, r#"{"sys_id":"b","more":null}"#]), &shelf).await.expect("records");
+        for record in records {
+            assert_eq!(record.value.expect("a value")[5..], *data);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_field_that_is_no_name_is_never_stored_so_that_leaving_it_out_helps() {
+    for envelope in [false, true] {
+        let (registry, shelf) = (Arc::new(Ledger::default()), Shelf::default());
+        let strings = if envelope { shape().strings().enveloped("acme.service-now.com") } else { shape().strings() };
+        let shape = through(strings, &registry);
+        let failure = shape.of(&page(&[r#"{"a":"1","b.c":"2"}"#]), &shelf).await.expect_err("no name");
+        assert_eq!((&*failure.code, failure.retry), ("Record.InvalidName", Retry::Never));
+        assert!(["c/inc", "b.c", "`fields`"].iter().all(|part| failure.message.contains(part)), "{failure}");
+        assert_eq!(shelf.at(&shape.place("strings")), None, "nothing is stored");
+        let records = shape.of(&page(&[r#"{"a":"1"}"#]), &shelf).await.expect("records");
+        assert_eq!(records.len(), 1);
+    }
+}
+
 #[tokio::test]
 async fn json_schema_writes_the_same_rows_as_plain_json() {
     let registry = Arc::new(Ledger::default());

@@ -136,7 +136,7 @@ fn a_wider_type_is_written_and_what_would_say_something_else_is_refused_with_the
     let only_null = r#"{"name":"priority","type":["null"]}"#;
     let more = r#"{"name":"more","type":"string"}"#;
     let cases = [
-        (vec![ID, COST], "it lacks priority, opened_at"),
+        (vec![PRIORITY, COST, OPENED], "it lacks sys_id; add it there"),
         (vec![ID, PRIORITY, COST, OPENED, more], "requires a field more"),
         (vec![long, PRIORITY, COST, OPENED], "field sys_id is string here and long there"),
         (vec![ID, PRIORITY, scale, OPENED], "field cost is decimal(2) here and bytes (decimal, scale 3) there"),
@@ -166,6 +166,17 @@ fn a_null_where_the_schema_has_no_place_for_it_is_an_error_of_the_row_that_names
         let error = resolved(&ours(), &instead).expect("a writer").write(&null, &mut Vec::new()).expect_err("no place for null");
         assert!(error.to_string().contains("field priority"), "{error}");
     }
+}
+
+#[test]
+fn a_field_that_the_schema_lacks_is_written_as_nothing_while_it_is_null_and_its_value_is_an_error_of_the_row() {
+    let instead = theirs(&[COST, ID]);
+    let value = |priority| Value::Struct(vec![Value::from("8f4b"), priority, Value::Decimal(-12_345), Value::Null]);
+    let expected = [("cost", some(1, Read::Decimal(vec![0xcf, 0xc7].into()))), ("sys_id", Read::String("8f4b".into()))];
+    assert_eq!(written(&ours(), &value(Value::Null), &instead), expected.map(|(name, value)| (name.to_owned(), value)));
+    let writer = resolved(&ours(), &instead).expect("a writer");
+    let error = writer.write(&value(Value::Int(1)), &mut Vec::new()).expect_err("no place for a value");
+    assert!(error.detail.contains("field priority has a value here") && error.detail.contains("`fields`"), "{error}");
 }
 
 #[test]
