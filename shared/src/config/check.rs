@@ -38,6 +38,11 @@ pub(super) fn documents(dir: &Path, kinds: &[&'static SourceKind], env: Env<'_>)
     if faults.is_empty() { Ok(Documents { worker, connectors, warnings }) } else { Err(Faults { warnings, ..faults }) }
 }
 
+/// Whether a file is there for people and not to be read.
+fn is_aside(name: &str) -> bool {
+    name.starts_with('.') || [".example", ".md", ".txt", "~"].iter().any(|end| name.ends_with(end))
+}
+
 /// The connectors' documents, in the order of their names. A file that looks like a document and is not read is told:
 /// somebody wrote it for a purpose.
 fn connector_files(dir: &Path, faults: &mut Faults) -> Vec<String> {
@@ -62,12 +67,11 @@ fn connector_files(dir: &Path, faults: &mut Faults) -> Vec<String> {
             }
         };
         let file = format!("{CONNECTORS}/{name}");
-        let is_aside = name.starts_with('.') || [".example", ".md", ".txt", "~"].iter().any(|end| name.ends_with(end));
         if name.ends_with(".json") || name.ends_with(".properties") {
             if !name.starts_with('.') {
                 files.push(file);
             }
-        } else if !is_aside {
+        } else if !is_aside(&name) {
             faults.warn(Fault::of_file(file, "is not read: a document ends in .json or .properties"));
         }
     }

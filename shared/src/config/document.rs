@@ -166,11 +166,14 @@ fn texts(file: &str, members: Vec<(String, Box<RawValue>)>, faults: &mut Faults)
         };
         match text {
             Some(text) => texts.push((key, text)),
-            None => faults.push(
-                Fault::of_file(file, "has a value that is no single text; leave the key out to get its default")
-                    .at(key)
-                    .allowing("a JSON string, number or boolean"),
-            ),
+            None => {
+                let message = match raw.as_bytes().first() {
+                    Some(b'[') => "is an array; write a list as one text with commas, \"a,b\"",
+                    Some(b'{') => "is an object; a value is one text",
+                    _ => "is no text; leave the key out to get its default",
+                };
+                faults.push(Fault::of_file(file, message).at(key).allowing("a JSON string, number or boolean"));
+            }
         }
     }
     texts
@@ -193,6 +196,9 @@ fn members(text: &str) -> Result<Vec<(String, Box<RawValue>)>, String> {
             }
             Ok(members)
         }
+    }
+    if text.trim().is_empty() {
+        return Err("is empty, and no JSON object".to_owned());
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let members = deserializer.deserialize_map(Members).and_then(|members| deserializer.end().map(|()| members));

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::draft::{Draft, converter_role, raw_text};
+use super::is_aside;
 use crate::config::connect::{self, PRODUCER, REFUSED_IN_WORKER, TOPIC_CREATION, WORKER_KEYS};
 use crate::config::converter::{self, CLASS_KEYS};
 use crate::config::document::{self, Raw};
@@ -17,9 +18,24 @@ pub(super) fn read(dir: &Path, faults: &mut Faults) -> Worker {
     if let [first, second] = present[..] {
         faults.push(Fault::of_file(second, format!("stands beside {first}; keep one of them")));
     }
+    for file in meant_as_worker(dir) {
+        faults.warn(Fault::of_file(file, "is not read: the worker's document is worker.json or worker.properties"));
+    }
     let file = present.first().copied().unwrap_or(FILES[0]);
     let raw = if present.is_empty() { None } else { document::read(dir, file, faults) };
     check(raw.unwrap_or_else(|| Raw { file: file.to_owned(), name: None, entries: Vec::new() }), faults)
+}
+
+/// Files that somebody may have written as the worker's document. What cannot be listed is told with the connectors.
+fn meant_as_worker(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let names = entries.filter(|entry| !entry.path().is_dir()).map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut meant: Vec<String> = names
+        .filter(|name| !FILES.contains(&name.as_str()) && !is_aside(name))
+        .filter(|name| name.to_ascii_lowercase().starts_with("worker."))
+        .collect();
+    meant.sort();
+    meant
 }
 
 fn check(raw: Raw, faults: &mut Faults) -> Worker {

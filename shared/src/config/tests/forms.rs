@@ -71,7 +71,7 @@ fn two_names_of_one_document_must_agree_and_nothing_else_stands_beside_config() 
 
 #[test]
 fn a_text_that_is_no_json_object_is_told_by_line_and_never_quoted() {
-    for text in ["{\n\"snow.auth.password\": \"hunter2\",,}", "[\"hunter2\"]", "{} hunter2", "", "\"hunter2\""] {
+    for text in ["{\n\"snow.auth.password\": \"hunter2\",,}", "[\"hunter2\"]", "{} hunter2", "\"hunter2\""] {
         let faults = Dir::new().with("connectors/a.json", text).load().unwrap_err();
         let report = faults.to_string();
         assert!(report.contains("is no JSON object (line"), "{report}");
@@ -79,6 +79,7 @@ fn a_text_that_is_no_json_object_is_told_by_line_and_never_quoted() {
     }
     let faults = Dir::new().with("connectors/a.json", b"{\"a\": \"\xff\"}").load().unwrap_err();
     assert!(faults.to_string().contains("UTF-8"));
+    assert!(Dir::new().with("connectors/a.json", " \n").fault().2.contains("is empty"));
 }
 
 #[test]
@@ -92,6 +93,11 @@ fn only_documents_are_read_and_a_file_that_may_be_meant_as_one_is_warned_about()
     let warnings = dir.load().unwrap().warnings.0;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert_eq!(warnings[0].file, "connectors/b.yaml");
+
+    let dir =
+        Dir::new().servicenow("a", &[]).with("Worker.json", "nonsense").with("worker.yml", "nonsense").with("secrets.properties", "a=b");
+    let warnings = dir.with("worker.json.example", "nonsense").load().unwrap().warnings.0;
+    assert_eq!(warnings.iter().map(|warning| warning.file.as_str()).collect::<Vec<_>>(), ["Worker.json", "worker.yml"]);
 }
 
 #[test]
