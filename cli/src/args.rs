@@ -189,7 +189,7 @@ pub enum CursorCommand {
     /// Print cursors as they are stored.
     #[command(after_help = "Example:\n  tablesweep cursor show --table incident --output json")]
     Show(LookArgs),
-    /// Set the cursor of a table to a position; rows after it are delivered again.
+    /// Set the cursor of a table to a position; rows from there on are delivered again.
     #[command(after_help = "Example:\n  tablesweep cursor rewind --table incident --to \"2026-01-01 00:00:00\"")]
     Rewind(RewindArgs),
     /// Forget the cursor of a table; the next sweep starts where the document says.

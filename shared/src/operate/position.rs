@@ -33,6 +33,13 @@ pub fn shown(position: Option<&Position>) -> String {
     position.get("sequence").map_or_else(|| "none".to_owned(), str::to_owned)
 }
 
+/// Which rows a cursor at `position` leaves to come, in words. A second of which no row is named is not delivered yet.
+pub(super) fn to_come(position: &Position) -> String {
+    let at = shown(Some(position));
+    let is_whole_second = position.get("timestamp").is_some() && position.get("sys_id").is_none_or(str::is_empty);
+    if is_whole_second { format!("from {at} on") } else { format!("after {at}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +49,15 @@ mod tests {
         assert_eq!(read_position("servicenow", " 2026-01-01 00:00:00 ").map(|to| shown(Some(&to))), Ok("2026-01-01 00:00:00".to_owned()));
         assert_eq!(read_position("sqlserver", "7").map(|to| shown(Some(&to))), Ok("7".to_owned()));
         assert!(read_position("servicenow", "7").is_err() && read_position("elsewhere", "7").is_err());
+    }
+
+    #[test]
+    fn rows_of_a_second_that_is_set_come_again_and_a_row_that_is_named_does_not() {
+        let second = read_position("servicenow", "2026-01-01 00:00:00").expect("a time");
+        assert_eq!(to_come(&second), "from 2026-01-01 00:00:00 on");
+        let row = Position::new([("timestamp", Some("2026-01-01 00:00:00".to_owned())), ("sys_id", Some("0a".to_owned()))]);
+        assert_eq!(to_come(&row), "after 2026-01-01 00:00:00 0a");
+        assert_eq!(to_come(&read_position("sqlserver", "7").expect("digits")), "after 7");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{CommandError, InTheWay, Operator, Order, Rewinding};
 use crate::assembly;
 use crate::cursor::{BASELINE_NOTE, Item, Parked, Position, Standing};
 use crate::operate::place::{Finding, Place, whose};
+use crate::operate::position::to_come;
 use crate::operate::{is_forward, rfc3339, shown};
 use crate::source::SCHEMA_CHANGED;
 
@@ -66,8 +67,7 @@ fn rewind(table: &str, item: &Item, rewinding: &Rewinding) -> Result<String, Com
 }
 
 fn back(table: &str, from: Option<&Position>, to: &Position) -> String {
-    let (from, to) = (shown(from), shown(Some(to)));
-    format!("moves {table} from {from} to {to}: rows after {to} are delivered again")
+    format!("moves {table} from {} to {}: rows {} are delivered again", shown(from), shown(Some(to)), to_come(to))
 }
 
 fn forward(table: &str, from: Option<&Position>, to: &Position, is_meant: bool) -> Result<String, CommandError> {

@@ -79,7 +79,7 @@ async fn a_rewind_moves_the_cursor_back_drops_the_window_and_leaves_an_audit_ent
     let bed = Bed::new();
     let item = bed.swept(own(), "2026-06-01 00:00:00", false).await;
     let prepared = bed.operator().prepare(&place(), rewind("2026-05-01 00:00:00")).await.expect("allowed");
-    assert!(prepared.announcement.contains("rows after 2026-05-01 00:00:00 are delivered again"), "{}", prepared.announcement);
+    assert!(prepared.announcement.contains("rows from 2026-05-01 00:00:00 on are delivered again"), "{}", prepared.announcement);
     let outcome = bed.operator().carry_out(prepared).await.expect("done");
     assert_eq!(outcome.before, Some(at("2026-06-01 00:00:00")));
     let after = bed.store.read(&item.identity.key()).await.expect("read").expect("there");
@@ -184,7 +184,7 @@ async fn an_import_says_of_the_rows_what_a_rewind_says_and_asks_the_same() {
     };
     let said = async |order: Order| bed.operator().prepare(&place(), order).await.map(|prepared| prepared.announcement);
     let back = said(import(&exported("2026-05-01 00:00:00"))).await.expect("back");
-    assert!(back.contains("rows after 2026-05-01 00:00:00 are delivered again"), "{back}");
+    assert!(back.contains("rows from 2026-05-01 00:00:00 on are delivered again"), "{back}");
     let same = said(import(&exported("2026-06-01 00:00:00"))).await.expect("the same");
     assert!(same.contains("stands at 2026-06-01 00:00:00 already"), "{same}");
     let later = exported("2026-07-01 00:00:00");
