@@ -17,6 +17,7 @@ mod lag;
 mod listing;
 pub mod memory;
 mod model;
+mod notes;
 mod protocol;
 pub mod sqlite;
 
@@ -24,9 +25,10 @@ use async_trait::async_trait;
 
 pub use listing::{Listing, Unreadable};
 pub use model::{
-    BASELINE_NOTE, Counters, FORMAT, Failed, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Slot, Standing,
-    StoredWindow, Waiting, baseline_digest, decode, encode,
+    Counters, FORMAT, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Slot, Standing, StoredWindow, Waiting,
+    baseline_digest, decode, encode,
 };
+pub use notes::{BASELINE_NOTE, Failed};
 pub use protocol::{Acquire, Change, Hold, Import, LEASE_SKEW_MS, Refusal, Rewind, Write, apply};
 
 use crate::failure::{Failure, Retry};

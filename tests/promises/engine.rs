@@ -294,6 +294,27 @@ async fn a_backfill_goes_on_with_the_next_tick_whatever_the_interval() {
     assert_eq!(laptop.sweep().await.outcome, Outcome::Skipped, "and then it has its interval");
 }
 
+/// A table of a long interval that grew by more than one sweep takes, and one whose instance was away for a moment.
+#[tokio::test]
+async fn a_sweep_that_was_cut_or_failed_goes_on_with_the_next_tick_whatever_the_interval() {
+    let mut laptop = Laptop::new().with("snow.source.poll.interval.ms", 3_600_000).with("snow.source.batch.size", 10);
+    laptop.generate(5, 1);
+    laptop.sweep().await;
+    let later = Generate { start: Some("2026-02-01 00:01:00".to_owned()), per_second: 1, ..Generate::rows("incident", 30) };
+    laptop.api.generate(later).expect("rows");
+    laptop.max_rows = Some(20);
+    let cut = laptop.sweep().await;
+    assert_eq!((cut.outcome, cut.rows, cut.phase), (Outcome::More, 20, Some(Phase::Stream)), "{cut:?}");
+    laptop.scheduled = true;
+    laptop.api.fault(Fault::status(503, "busy").always());
+    let failed = laptop.sweep().await;
+    assert_eq!((failed.outcome, code(&failed)), (Outcome::Failed, Some("Source.Unavailable")), "{failed:?}");
+    laptop.api.clear_faults();
+    let last = laptop.sweep().await;
+    assert_eq!((last.outcome, last.rows), (Outcome::CaughtUp, 10), "{last:?}");
+    assert_eq!(laptop.sweep().await.outcome, Outcome::Skipped, "and then it has its interval");
+}
+
 #[tokio::test]
 async fn a_refused_login_is_asked_once_by_all_tables_and_ticks_together() {
     let mut laptop = many(6, 5);

@@ -171,40 +171,6 @@ pub struct Parked {
     pub times: u32,
 }
 
-/// The note of [`Progress`] that names the digest of the baseline beside the cursor. A rewind keeps it: what a table
-/// looks like does not depend on where its cursor stands.
-pub const BASELINE_NOTE: &str = "baseline";
-
-/// The note of [`Progress`] that tells of sweeps that failed in a row ([`Failed`]). A note, and no field of its own: a program of
-/// before reads the item and passes the note over, so a rollback finds its cursors.
-const FAILED_NOTE: &str = "failed";
-
-/// Sweeps in a row that ended with a failure which the next one might not have met. What parks a table or holds it is kept as
-/// its [`Standing`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Failed {
-    /// The stable code of the last one.
-    pub code: String,
-    /// When the first of them ended, in epoch milliseconds.
-    pub since_ms: i64,
-    /// When the last of them ended, in epoch milliseconds.
-    pub at_ms: i64,
-    /// How many.
-    pub times: u32,
-}
-
-impl Failed {
-    /// One more after `before`.
-    pub fn after(before: Option<&Self>, code: &str, now_ms: i64) -> Self {
-        Self {
-            code: code.to_owned(),
-            since_ms: before.map_or(now_ms, |before| before.since_ms),
-            at_ms: now_ms,
-            times: before.map_or(1, |before| before.times.saturating_add(1)),
-        }
-    }
-}
-
 /// The digest by which a cursor names its baseline.
 pub fn baseline_digest(baseline: &[u8]) -> String {
     hex(&Sha256::digest(baseline)[..8])
@@ -325,26 +291,6 @@ pub struct Progress {
     /// What else the source needs to remember, by names of its own. Small.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, String>,
-}
-
-impl Progress {
-    /// The failures since the last sweep that succeeded. A note that cannot be read tells of none.
-    pub fn failed(&self) -> Option<Failed> {
-        self.notes.get(FAILED_NOTE).and_then(|note| serde_json::from_str(note).ok())
-    }
-
-    /// The same progress, which tells of these failures.
-    #[must_use]
-    pub fn with_failed(mut self, failed: Option<&Failed>) -> Self {
-        match failed {
-            // As in `encode`: a string and numbers are representable in JSON.
-            Some(failed) => {
-                self.notes.insert(FAILED_NOTE.to_owned(), serde_json::to_string(failed).expect("a failure is representable in JSON"))
-            }
-            None => self.notes.remove(FAILED_NOTE),
-        };
-        self
-    }
 }
 
 /// All that is stored for one table.
@@ -493,16 +439,6 @@ mod tests {
             assert_eq!(decode(&key, &text).expect("an older format").progress.window, expected);
         }
         assert!(decode(&key, &encode(&Item { format: 0, ..Item::new(identity()) })).is_err());
-    }
-
-    #[test]
-    fn failures_in_a_row_are_counted_and_a_success_forgets_them() {
-        let first = Failed::after(None, "Sink.Timeout", 5);
-        let second = Failed::after(Some(&first), "Source.Unavailable", 9);
-        assert_eq!(second, Failed { code: "Source.Unavailable".into(), since_ms: 5, at_ms: 9, times: 2 });
-        let progress = Progress::default().with_failed(Some(&second));
-        assert_eq!(progress.failed(), Some(second));
-        assert_eq!(progress.with_failed(None), Progress::default());
     }
 
     #[test]

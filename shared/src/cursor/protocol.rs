@@ -10,7 +10,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{BASELINE_NOTE, FORMAT, Identity, Item, Lease, Parked, Paused, Position, Progress, Standing, StoredWindow, Waiting};
+use super::model::{FORMAT, Identity, Item, Lease, Parked, Paused, Position, Progress, Standing, StoredWindow, Waiting};
+use super::notes::BASELINE_NOTE;
 
 /// A lease outlives the deadline of the invocation that holds it by this much, to cover clocks that differ.
 pub const LEASE_SKEW_MS: i64 = 10_000;
@@ -281,10 +282,10 @@ fn acquire(item: &mut Item, wish: &Acquire) -> Result<(), Refusal> {
     {
         return Err(Refusal::Parked(parked.clone()));
     }
-    // A table that waits for a mend has a pace of its own: it is not to be out of sight for an interval of hours. And a backfill waits
-    // for nothing.
-    if let (Standing::Active, super::Phase::Stream, Some(started), Some(interval)) =
-        (&item.standing, item.progress.phase, item.started_ms, wish.scheduled)
+    // A table that waits for a mend has a pace of its own: it is not to be out of sight for an interval of hours. And what was not swept
+    // to the end waits for nothing.
+    if let (Standing::Active, true, Some(started), Some(interval)) =
+        (&item.standing, item.progress.is_swept(), item.started_ms, wish.scheduled)
     {
         let due_ms = started.saturating_add_unsigned(interval);
         // A start that lies in the future was written under another clock; it delays nothing.

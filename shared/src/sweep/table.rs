@@ -116,6 +116,8 @@ struct Sweep<'a> {
     /// What is to be reported though nothing failed.
     remark: Option<Reason>,
     accepted: bool,
+    /// Whether a page of this sweep lies behind the cursor. Without one nothing was learned of the table.
+    brought: bool,
 }
 
 impl<'a> Sweep<'a> {
@@ -139,6 +141,7 @@ impl<'a> Sweep<'a> {
             failure: None,
             remark: None,
             accepted: false,
+            brought: false,
         }
     }
 
@@ -224,7 +227,7 @@ impl<'a> Sweep<'a> {
             if writing.is_none()
                 && let Some(steps) = pending_commit.take()
             {
-                self.fold.take_in(&steps, self.engine.host.now_ms());
+                self.take_in(&steps);
                 let saying = self.fold.saying(&self.item, SMALL_ITEM, false);
                 let (engine, key, hold) = (self.engine, self.key.clone(), self.held.hold());
                 writing = Some(Box::pin(async move { Written::Commit(say(engine, &key, hold, saying, Change::Commit).await) }));
@@ -277,6 +280,11 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
+    }
+
+    fn take_in(&mut self, steps: &[Step]) {
+        self.brought |= !steps.is_empty();
+        self.fold.take_in(steps, self.engine.host.now_ms());
     }
 
     async fn sleep_until(&self, moment: Option<Duration>) {

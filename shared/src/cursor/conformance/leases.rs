@@ -1,6 +1,6 @@
 //! Promises about who sweeps.
 
-use super::super::{Change, LeaseTerm, Parked, Phase, Refusal, Standing, Waiting};
+use super::super::{Change, Failed, Item, LeaseTerm, Parked, Phase, Refusal, Standing, Waiting};
 use super::{Bed, START, TERM, Table, hold_of, progress, refusal};
 
 pub(super) async fn of_two_who_acquire_at_once_one_holds(bed: &dyn Bed) {
@@ -92,6 +92,20 @@ pub(super) async fn a_tick_before_the_interval_is_not_due(bed: &dyn Bed) {
     table.release(&by_hand, Standing::Active).await;
     assert_eq!(refusal(table.tick("c", START + 60_001).await), Refusal::NotDue { due_ms: START + 60_002 });
     table.tick("c", START + 60_002).await.expect("due");
+}
+
+pub(super) async fn a_sweep_that_did_not_come_to_the_end_goes_on_before_the_interval_is_over(bed: &dyn Bed) {
+    let table = Table::created(bed).await;
+    let mut item = table.tick("a", START).await.expect("never swept");
+    let failed = Failed::after(None, "Source.Unavailable", START);
+    item.progress.phase = Phase::Stream;
+    let swept = item.progress.clone();
+    for (at, progress) in [(1, swept.clone().with_failed(Some(&failed))), (2, swept.clone().with_cut(true))] {
+        table.release(&Item { progress, ..item }, Standing::Active).await;
+        item = table.tick("b", START + at).await.expect("the next tick goes on");
+    }
+    table.release(&Item { progress: swept.with_failed(None).with_cut(false), ..item }, Standing::Active).await;
+    assert_eq!(refusal(table.tick("c", START + 3).await), Refusal::NotDue { due_ms: START + 60_002 });
 }
 
 pub(super) async fn a_table_that_waits_for_a_mend_is_looked_at_before_its_interval_is_over(bed: &dyn Bed) {

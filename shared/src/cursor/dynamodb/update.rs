@@ -55,7 +55,7 @@ impl Update {
         update.require("(attribute_not_exists(#until) OR #until <= :now)", &[attribute::UNTIL], [(":now", number(wish.now_ms))]);
         // The write of the last death parks the table, and depends on how it stands: that one is judged.
         update.require("#tries < :last", &[attribute::TRIES], [(":last", number(DEATHS - 1))]);
-        // Of the interval the phase is not asked, which lies in the progress: a backfill's start is judged.
+        // Of the interval it is not asked how the last sweep ended, which lies in the progress: the start of what goes on is judged.
         if let Some(interval) = wish.scheduled {
             update.require("(attribute_not_exists(#next_try) OR #next_try <= :now)", &[attribute::NEXT_TRY], []);
             update.require(

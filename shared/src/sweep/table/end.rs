@@ -12,7 +12,7 @@ impl Sweep<'_> {
     /// Commits what is left, gives the lease back, and reports.
     pub(super) async fn finish(&mut self) {
         let steps = self.hand.remainder();
-        self.fold.take_in(&steps, self.engine.host.now_ms());
+        self.take_in(&steps);
         if let Some(page_size) = self.learned {
             self.fold.learned(page_size);
         }
@@ -48,7 +48,8 @@ impl Sweep<'_> {
 
     async fn release(&mut self) {
         let mut saying = self.fold.saying(&self.item, SMALL_ITEM, true);
-        saying.progress = saying.progress.with_failed(self.failed().as_ref());
+        let is_cut = self.failure.is_none() && !self.hand.caught_up() && self.allowance.denied().is_none();
+        saying.progress = saying.progress.with_failed(self.failed().as_ref()).with_cut(is_cut);
         let standing = self.standing();
         self.tell_waiting();
         let before = self.item.progress.window.clone();
@@ -75,11 +76,13 @@ impl Sweep<'_> {
         }
     }
 
-    /// The failures in a row after this sweep. A login that was refused is kept for the whole instance.
+    /// The failures in a row after this sweep. A login that was refused is kept for the whole instance. A sweep that was cut before it
+    /// had brought anything neither failed nor succeeded.
     fn failed(&self) -> Option<Failed> {
         match &self.failure {
             Some(failure) if matches!(failure.retry, Retry::Never | Retry::Wait) => None,
             Some(failure) => Some(Failed::after(self.failed_before.as_ref(), &failure.code, self.engine.host.now_ms())),
+            None if !self.brought => self.failed_before.clone(),
             None => None,
         }
     }
@@ -95,6 +98,7 @@ impl Sweep<'_> {
                 Standing::Waiting(Waiting::after(&self.item.standing, &failure.code, failure.message.clone(), self.engine.host.now_ms()))
             }
             Some(_) => self.item.standing.clone(),
+            None if !self.brought => self.item.standing.clone(),
             None => Standing::Active,
         }
     }
@@ -110,7 +114,7 @@ impl Sweep<'_> {
             (_, Some(failure)) if failure.retry == Retry::Wait => {
                 tracing::error!(connector, table, code = &*failure.code, reason = failure.message, "the table waits for its source");
             }
-            (Standing::Waiting(waiting), None) => {
+            (Standing::Waiting(waiting), None) if self.brought => {
                 // Not that all is as it was: rows may have passed by meanwhile, and what it waited for says which.
                 tracing::warn!(connector, table, code = waiting.code, waited_for = waiting.message, "the table goes on from its cursor");
             }
