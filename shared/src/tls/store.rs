@@ -24,6 +24,21 @@ const JAVA: [[u8; 4]; 2] = [[0xfe, 0xed, 0xfe, 0xed], [0xce, 0xce, 0xce, 0xce]];
 /// # Errors
 /// The file cannot be read as one.
 pub(crate) fn trust(store: &Store) -> Result<Vec<Certificate>, Error> {
+    let certificate = |der: &Vec<u8>| {
+        Certificate::from_der(der).map_err(|error| refused(store, format!("holds a certificate that cannot be read: {error}")))
+    };
+    authorities(store)?.iter().map(certificate).collect()
+}
+
+/// The same as one text in PEM.
+///
+/// # Errors
+/// The file cannot be read as one.
+pub(crate) fn bundle(store: &Store) -> Result<String, Error> {
+    Ok(authorities(store)?.iter().map(|der| pem::written("CERTIFICATE", der)).collect())
+}
+
+fn authorities(store: &Store) -> Result<Vec<Vec<u8>>, Error> {
     read(store).and_then(|content| content.authorities(store)).map_err(|problem| refused(store, problem))
 }
 
@@ -83,7 +98,7 @@ fn convert(path: &str) -> String {
 }
 
 impl Content {
-    fn authorities(&self, store: &Store) -> Result<Vec<Certificate>, String> {
+    fn authorities(&self, store: &Store) -> Result<Vec<Vec<u8>>, String> {
         let certificates: Vec<Vec<u8>> = match self {
             Self::Pem(text) => certificates(&pem::sections(text)?).cloned().collect(),
             Self::Pkcs12(bytes) => {
@@ -95,10 +110,7 @@ impl Content {
         if certificates.is_empty() {
             return Err("holds no certificate of an authority".to_owned());
         }
-        certificates
-            .iter()
-            .map(|der| Certificate::from_der(der).map_err(|error| format!("holds a certificate that cannot be read: {error}")))
-            .collect()
+        Ok(certificates)
     }
 
     fn identity(&self, store: &Store) -> Result<Identity, String> {

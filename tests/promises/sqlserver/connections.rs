@@ -99,6 +99,50 @@ async fn a_short_invocation_that_was_cut_off_says_so_and_blames_neither_server_n
     goes_on(&bed).await;
 }
 
+/// It found nothing out, so nothing that was known of the table is forgotten.
+#[tokio::test]
+async fn a_sweep_that_was_cut_before_it_brought_anything_leaves_the_table_as_it_stood() {
+    let cut = async |bed: &mut Bed| {
+        bed.max_time = Some(Duration::from_millis(9_500));
+        bed.server.clear_faults();
+        bed.server.fault(Fault::new(Effect::Silence(Stage::Statement)).always());
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report)), (Outcome::More, Some("Source.BudgetSpent")), "{report:?}");
+        bed.server.clear_faults();
+        bed.max_time = None;
+    };
+    let waiting = async {
+        let mut bed = bed().await;
+        bed.run("ALTER TABLE dbo.orders ADD extra int NULL");
+        assert_eq!(bed.sweep().await.outcome, Outcome::Paused);
+        let before = bed.item().await.standing;
+        cut(&mut bed).await;
+        assert_eq!(bed.item().await.standing, before);
+        let again = bed.sweep().await;
+        assert_eq!((again.outcome, again.tried), (Outcome::Paused, false), "told already: {again:?}");
+    };
+    let parked = async {
+        let mut bed = bed().await;
+        bed.server.fault(Fault::new(Effect::Error(ServerError::new(229, "SELECT was denied"))).always());
+        assert_eq!(bed.sweep().await.outcome, Outcome::Parked);
+        let before = bed.item().await.standing;
+        cut(&mut bed).await;
+        assert_eq!(bed.item().await.standing, before);
+    };
+    let failing = async {
+        let mut bed = bed().await;
+        bed.server.fault(Fault::new(Effect::Close(Stage::Login)).always());
+        assert_eq!(bed.sweep().await.outcome, Outcome::Failed);
+        let before = bed.item().await.progress.failed();
+        assert_eq!(before.as_ref().map(|failed| failed.times), Some(1));
+        cut(&mut bed).await;
+        assert_eq!(bed.item().await.progress.failed(), before);
+        goes_on(&bed).await;
+        assert_eq!(bed.item().await.progress.failed(), None);
+    };
+    tokio::join!(waiting, parked, failing);
+}
+
 #[tokio::test]
 async fn a_failure_that_is_tried_again_is_not_hidden_by_the_end_of_the_invocation() {
     let mut bed = bed().await;
@@ -276,12 +320,27 @@ async fn a_rotated_password_is_read_again_once_and_the_sweep_goes_on() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_opened_parks_the_table_and_is_found_again() {
-    let bed = bed().await;
+async fn a_database_that_never_could_be_opened_parks_the_table_and_is_found_again() {
+    let bed = Bed::new();
+    bed.insert(2);
     bed.server.set_offline(tds::DATABASE, true);
     let report = bed.sweep().await;
     assert_eq!((report.outcome, code(&report)), (Outcome::Parked, Some("Source.NoDatabase")), "{report:?}");
     assert!(message(&report).contains("error 4060"), "{}", message(&report));
+    bed.server.set_offline(tds::DATABASE, false);
+    goes_on(&bed).await;
+}
+
+/// A failover says what a misspelt name says. The name was good before, so nobody is woken for it, and the next tick goes on.
+#[tokio::test]
+async fn a_database_that_goes_away_parks_nothing() {
+    let bed = bed().await;
+    bed.server.set_offline(tds::DATABASE, true);
+    for _ in 0..2 {
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report)), (Outcome::Failed, Some("Source.NoDatabase")), "{report:?}");
+        assert!(message(&report).contains("error 4060") && message(&report).contains("next tick"), "{}", message(&report));
+    }
     bed.server.set_offline(tds::DATABASE, false);
     goes_on(&bed).await;
 }

@@ -98,10 +98,23 @@ async fn strict_encryption_begins_with_the_first_byte() {
 
 #[tokio::test]
 async fn certificates_that_cannot_be_read_are_named_by_their_path() {
-    let bed = bed("server.pem", Encryption::On).with("mssql.tls.ca.path", "/nowhere/authority.pem");
-    let report = bed.sweep().await;
-    assert_eq!((report.outcome, code(&report)), (Outcome::Parked, Some("Source.CertificateStore")), "{report:?}");
-    assert!(message(&report).contains("/nowhere/authority.pem"), "{}", message(&report));
+    let mut bed = bed("server.pem", Encryption::On);
+    let key = bed.path("key.pem");
+    std::fs::write(&key, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").expect("written");
+    let text = bed.path("text.pem");
+    std::fs::write(&text, "not a certificate").expect("written");
+    let (key, text) = (key.display().to_string(), text.display().to_string());
+    for (path, problem) in
+        [("/nowhere/authority.pem", "cannot be read"), (&*key, "holds no certificate"), (&*text, "neither PEM nor PKCS12")]
+    {
+        bed.set("mssql.tls.ca.path", path);
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report)), (Outcome::Parked, Some("Source.CertificateStore")), "{report:?}");
+        for part in ["mssql.tls.ca.path", path, problem] {
+            assert!(message(&report).contains(part), "{part} in {}", message(&report));
+        }
+    }
+    assert_eq!(bed.server.attempts().len(), 0, "nothing is contacted");
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ use super::wire::{Seen, Wire};
 use crate::host::Host;
 use crate::record::schema::Schema;
 use crate::sweep::Allowance;
+use crate::tls::{Place, Store, store};
 
 /// What the server shows beside the session.
 const PROGRAM: &str = "tablesweep";
@@ -192,7 +193,7 @@ impl Server {
     }
 
     async fn dial(&self, target: &Target, turn: &Turn<'_>, level: EncryptionLevel, limit: Limit) -> Result<Open, Missed> {
-        let config = self.config(target, turn, level).await?;
+        let config = self.config(target, turn, level)?;
         let seen = Seen::new(level == EncryptionLevel::Strict);
         let reached = timeout(limit.left(&self.host), reach(&self.host, &target.host, target.port));
         let unreachable = |error: std::io::Error| Error::Unreachable { stage: Stage::Connect, detail: format!("{target}: {error}") };
@@ -208,7 +209,7 @@ impl Server {
         }
     }
 
-    async fn config(&self, target: &Target, turn: &Turn<'_>, level: EncryptionLevel) -> Result<Config, Error> {
+    fn config(&self, target: &Target, turn: &Turn<'_>, level: EncryptionLevel) -> Result<Config, Error> {
         let settings = &self.settings;
         let mut config = Config::new();
         // The login names the server that was asked for; the certificate is that of the one that answers.
@@ -228,8 +229,8 @@ impl Server {
         if settings.trust_server_certificate {
             config.trust_cert();
         } else if let Some(path) = &settings.tls_ca_path {
-            let bundle = tokio::fs::read(path).await.map_err(|error| Error::NoBundle { detail: format!("{path}: {error}") })?;
-            config.trust_cert_ca_bundle(bundle);
+            let store = Store { key: "mssql.tls.ca.path".to_owned(), place: Place::File(path.clone()), password: None, format: None };
+            config.trust_cert_ca_bundle(store::bundle(&store).map_err(|error| Error::NoBundle { detail: error.to_string() })?.into_bytes());
         }
         Ok(config)
     }

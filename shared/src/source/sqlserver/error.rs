@@ -81,7 +81,7 @@ pub(super) enum Error {
     )]
     NoTls,
 
-    #[error("mssql.tls.ca.path cannot be read: {detail}")]
+    #[error("{detail}")]
     NoBundle { detail: String },
 
     #[error("the server refused the login at stage {stage} ({said}). Check mssql.user and mssql.password and their placeholders")]
@@ -91,6 +91,12 @@ pub(super) enum Error {
         "the database cannot be opened at stage {stage} ({said}). Check mssql.database and its case, that it is online, and that the login is a user in it"
     )]
     NoDatabase { stage: Stage, said: Said },
+
+    #[error(
+        "the database cannot be opened for now at stage {stage} ({said}), as while it fails over or is restored. The next tick tries again. If this \
+         lasts, check mssql.database, that it is online, and that the login is a user in it"
+    )]
+    DatabaseAway { stage: Stage, said: Said },
 
     #[error(
         "access denied at stage {stage} ({said}). Grant the login SELECT on the table, and let its address through the server's firewall"
@@ -185,13 +191,23 @@ impl Error {
         // https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors
         match said.number {
             18456 | 18452 | 18470 | 18486 | 18487 | 18488 => Self::LoginRefused { stage: Stage::Login, said },
-            976 | 978 | 979 | 4060 => Self::NoDatabase { stage: Stage::Login, said },
+            976 | 978 | 979 | 4060 | 4063 | 4064 => Self::NoDatabase { stage: Stage::Login, said },
             229 | 230 | 300 | 916 | 40615 | 47073 => Self::Forbidden { stage, said },
             // The statement names what the catalog named a moment before.
             207 | 208 | 4104 if stage == Stage::Statement => Self::Altered { detail: said.to_string() },
             1222 => Self::Blocked { said },
             number if TRANSIENT.contains(&number) || said.class >= RESOURCES => Self::Transient { stage, said },
             _ => Self::Refused { stage, said },
+        }
+    }
+
+    /// What it means for a table that could be read before: the document names the right database, and a server that fails over or is
+    /// restored says the same as one that has none of that name.
+    pub(super) fn of_activated(self) -> Self {
+        match self {
+            Self::NoDatabase { stage, said } => Self::DatabaseAway { stage, said },
+            Self::Unfit(refusal) => Self::NoLongerFit(refusal),
+            other => other,
         }
     }
 
@@ -205,7 +221,7 @@ impl Error {
             Self::Tls { .. } | Self::NoTls => "Source.Tls",
             Self::NoBundle { .. } => "Source.CertificateStore",
             Self::LoginRefused { .. } => "Source.Unauthorized",
-            Self::NoDatabase { .. } => "Source.NoDatabase",
+            Self::NoDatabase { .. } | Self::DatabaseAway { .. } => "Source.NoDatabase",
             Self::Forbidden { .. } => "Source.Forbidden",
             Self::RedirectLoop { .. } => "Source.Redirected",
             Self::Altered { .. } => "Source.Altered",
@@ -225,7 +241,7 @@ impl Error {
     /// asked for with fewer of them. A server that said nothing at all would not say more to a smaller question.
     pub(super) fn remedy(&self) -> Remedy {
         match self {
-            Self::Unreachable { .. } | Self::Transient { .. } | Self::Altered { .. } => Remedy::Again,
+            Self::Unreachable { .. } | Self::Transient { .. } | Self::DatabaseAway { .. } | Self::Altered { .. } => Remedy::Again,
             Self::Slow { .. } | Self::Squeezed { .. } => Remedy::Smaller,
             _ => Remedy::None,
         }
@@ -236,6 +252,7 @@ impl Error {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Transient { .. } | Self::Blocked { .. } => Retry::NextTick,
             Self::Cut { .. }
             | Self::Slow { .. }
+            | Self::DatabaseAway { .. }
             | Self::Altered { .. }
             | Self::Malformed { .. }
             | Self::NoResult { .. }

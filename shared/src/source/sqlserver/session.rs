@@ -251,16 +251,17 @@ impl Session {
         }
     }
 
-    /// Connects, and looks at the table.
     async fn begin(&mut self, allowance: &Allowance) -> Result<Poll, Error> {
+        let is_activated = matches!(self.place, Place::After(_));
+        self.look(allowance).await.map_err(|error| if is_activated { error.of_activated() } else { error })
+    }
+
+    /// Connects, and looks at the table.
+    async fn look(&mut self, allowance: &Allowance) -> Result<Poll, Error> {
         let mut open = Box::pin(self.server.open(allowance)).await?;
         let table = self.table.clone();
         let results = self.ask(&mut open, |locks| catalog::question(&table, locks), allowance).await?;
-        let pollable =
-            validate::check(catalog::read(&results)?, &table.name, &table.sequence_column).map_err(|refusal| match self.place {
-                Place::NotActivated => Error::Unfit(refusal),
-                Place::After(_) => Error::NoLongerFit(refusal),
-            })?;
+        let pollable = validate::check(catalog::read(&results)?, &table.name, &table.sequence_column)?;
         let baseline = match self.place {
             Place::NotActivated => pollable.baseline.clone(),
             Place::After(_) => drift::compare(&*self.siblings, &mut self.notes, &pollable.baseline, &self.names).await?,

@@ -29,6 +29,8 @@ pub struct Greeted {
 /// The oldest protocol that is spoken, 7.3A: it has the types of SQL Server 2008.
 const OLDEST: u32 = 0x730a_0003;
 const BITMAPS_SINCE: u32 = 0x730b_0003;
+/// A login whose database cannot be opened.
+const NO_DATABASE: i32 = 4060;
 /// The size of packets before anything is agreed.
 const FIRST_SIZE: usize = 4096;
 
@@ -167,6 +169,10 @@ fn decided(state: &mut State, request: &LoginRequest, number: u64, encrypted: bo
         Ok(session) => session,
         Err(error) => {
             token::message(&mut out, &error, &state.world.server_name);
+            if error.number == NO_DATABASE {
+                // A server says both.
+                token::message(&mut out, &refused(&request.user, 1), &state.world.server_name);
+            }
             token::done(&mut out, token::Done::Statement, token::ERROR, 0, 0);
             state.log.attempts.push(attempt);
             return (one_message(&out, FIRST_SIZE), None);
@@ -226,7 +232,7 @@ fn check(state: &mut State, request: &LoginRequest, number: u64) -> Result<Sessi
     let wanted = if request.database.is_empty() { state.default_database() } else { request.database.clone() };
     state.world.open_database(&mut session, &wanted).map_err(|_| {
         let message = format!("Cannot open database \"{wanted}\" requested by the login. The login failed.");
-        SqlError::new(4060, 1, message).class(11)
+        SqlError::new(NO_DATABASE, 1, message).class(11)
     })?;
     Ok(session)
 }
