@@ -318,7 +318,12 @@ class CatchUp(unittest.TestCase):
         given = self.machine["DefinitionSubstitutions"]
         self.assertEqual(named, set(given))
         invoked = [one["Resource"] for one in MOST.statements("CatchUpRole") if one["Action"] == "lambda:InvokeFunction"]
-        self.assertEqual([set(one) for one in invoked], [set(given.values())])
+        self.assertEqual([set(one) for one in invoked], [{given[name] for name in ("FanOutFunction", "CatchUpFunction")}])
+
+    def test_no_resource_is_bound_to_one_partition(self):
+        # GovCloud and the regions in China have partitions of their own.
+        source = (ROOT / "template.yaml").read_text().split("\nResources:\n")[1]
+        self.assertNotIn("arn:aws:", source + self.DEFINITION)
 
     def test_it_may_start_itself_and_nothing_else(self):
         self.assertEqual(self.machine["StateMachineName"], "stack-catch-up")
@@ -331,7 +336,7 @@ class CatchUp(unittest.TestCase):
         definition = yaml_parse(self.DEFINITION)
         longest = {"${FanOutFunction}": MOST.functions()["fan-out"]["Timeout"], "${CatchUpFunction}": MOST.functions()["catch-up"]["Timeout"]}
         states = definition["States"] | definition["States"]["Sweep"]["ItemProcessor"]["States"]
-        tasks = [state for state in states.values() if state.get("Resource") == "arn:aws:states:::lambda:invoke"]
+        tasks = [state for state in states.values() if state.get("Resource") == "arn:${Partition}:states:::lambda:invoke"]
         self.assertEqual(len(tasks), 3)
         for task in tasks:
             self.assertGreater(task["TimeoutSeconds"], longest[task["Arguments"]["FunctionName"]])
@@ -369,7 +374,8 @@ class CatchUp(unittest.TestCase):
                 lint = [str(Path(sys.executable).with_name("cfn-lint")), "--format", "parseable", file.name]
                 return subprocess.run(lint, capture_output=True, text=True, check=False).stdout
 
-        definition = json.loads(json.dumps(yaml_parse(self.DEFINITION)).replace("${", "").replace("Function}", "-function"))
+        given = {"Partition": "aws", "FanOutFunction": "fan-out", "CatchUpFunction": "catch-up"}
+        definition = yaml_parse(re.sub(r"\$\{(\w+)\}", lambda named: given[named[1]], self.DEFINITION))
         self.assertEqual(faults(definition), "")
         definition["States"]["Rest"]["Secondes"] = 20
         self.assertIn("E3601", faults(definition))

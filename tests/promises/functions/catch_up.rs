@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_millis(2);
 
 fn machine() -> StateMachine {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../functions/catch-up.asl.yaml");
-    let names = BTreeMap::from([("FanOutFunction", "fan-out"), ("CatchUpFunction", "catch-up")]);
+    let names = BTreeMap::from([("FanOutFunction", "fan-out"), ("CatchUpFunction", "catch-up"), ("Partition", "aws")]);
     StateMachine::read(&file, &names).expect("a definition")
 }
 
