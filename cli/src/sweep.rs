@@ -72,7 +72,7 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
     tables.extend(refused.iter().flat_map(Refused::reports));
     let report = SweepReport::together(arguments.mode, tables);
     tell(&report, &arguments)?;
-    if arguments.sink == SinkSpec::Stdout && store_spec != StoreSpec::Memory && into_kafka {
+    if arguments.sink != SinkSpec::Kafka && store_spec != StoreSpec::Memory && into_kafka {
         tell_moved(&report, &store_spec);
     }
     Ok(match (*stop.borrow(), report.tables.iter().all(|table| table.outcome.is_good())) {
@@ -88,7 +88,8 @@ fn tell_moved(report: &SweepReport, store: &StoreSpec) {
     if rows > 0 {
         let store = store.name();
         note(&format!(
-            "the cursors in {store} have moved: a sweep into Kafka from there will not deliver these {rows} rows. `--cursors memory` looks and moves nothing"
+            "the cursors in {store} have moved: a sweep into Kafka from there will not deliver these {rows} rows. `--cursors memory` \
+             looks and moves nothing, and `--cursors sqlite:PATH` gives a file cursors of its own"
         ));
     }
 }

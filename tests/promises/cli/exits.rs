@@ -55,15 +55,16 @@ fn a_failure_that_may_pass_is_exit_code_1_and_the_next_sweep_goes_on() {
 #[test]
 fn a_look_that_moves_the_cursors_of_a_sweep_into_kafka_says_so() {
     let bed = Bed::new(20);
-    let said = |arguments: &[&str]| {
-        let all = [&["sweep", "--sink", "-", "--table", "inc"], arguments].concat();
+    let said = |sink: &str, arguments: &[&str]| {
+        let all = [&["sweep", "--sink", sink, "--table", "inc"], arguments].concat();
         bed.run(&all).expect(0).stderr.contains("the cursors in sqlite:tablesweep.db have moved")
     };
-    assert!(!said(&["--max-rows", "5"]), "nothing here says that there is a Kafka");
+    assert!(!said("-", &["--max-rows", "5"]), "nothing here says that there is a Kafka");
     std::fs::write(bed.path("config/worker.json"), r#"{"bootstrap.servers": "b:9092"}"#).expect("written");
-    assert!(!said(&["--cursors", "memory"]), "no stored cursor moved");
-    assert!(said(&[]));
-    assert!(!said(&[]), "no row was left to deliver");
+    assert!(!said("-", &["--cursors", "memory"]), "no stored cursor moved");
+    assert!(said("-", &["--max-rows", "5"]));
+    assert!(said("ndjson:rows.ndjson", &[]), "a file is no Kafka either");
+    assert!(!said("-", &[]), "no row was left to deliver");
 }
 
 #[test]
