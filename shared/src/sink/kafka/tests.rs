@@ -2,6 +2,7 @@
 
 mod choices;
 mod faults;
+mod logins;
 mod sessions;
 
 use std::collections::BTreeMap;
