@@ -4,6 +4,7 @@ mod probe;
 
 use serde::Serialize;
 use tablesweep::config::{Documents, Fault, Faults};
+use tablesweep::delivery;
 use tablesweep::host::Host;
 use tablesweep::operate::{Activity, StatusReport};
 use tablesweep::probe::{Finding, Verdict};
@@ -56,6 +57,10 @@ pub async fn run(arguments: CheckArgs) -> Result<Exit, Stop> {
         Ok(mut documents) => {
             let future = begins_in_future(&documents, &Host::system());
             documents.warnings.0.extend(future);
+            let faults = delivery::faults(&documents);
+            if !faults.is_empty() {
+                return refuse(Faults { warnings: documents.warnings, ..faults }, read.output.output);
+            }
             documents
         }
     };

@@ -198,6 +198,11 @@ impl Connector {
         faults.into_result(settings)
     }
 
+    /// A fault of the producer's `setting`, by librdkafka's name, at the key that gives it in one of the two documents.
+    pub fn producer_fault(&self, worker: &Worker, setting: &str, message: &str) -> Fault {
+        producer::fault(&worker.values, &self.values, setting, message)
+    }
+
     /// How topics are made that do not exist; `None` when they must exist. Both documents must be resolved.
     pub fn topic_creation(&self, worker: &Worker) -> Option<TopicCreation> {
         topics::creation(&self.values, &worker.values)

@@ -1,17 +1,20 @@
 //! Which sink the records of a connector go to: into Kafka with the connector's own producer settings, or all of them
 //! into one place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::assembly::{Sinks, unresolved};
-use crate::config::{Connector, ResolveError, Resolver, TopicSettings, Worker};
+use crate::config::{Connector, Documents, Faults, ResolveError, Resolver, TopicSettings, Worker};
 use crate::failure::{Failure, Retry};
 use crate::sink::Sink;
-use crate::sink::kafka::{KafkaOptions, KafkaSinks, NewTopic, OversizePolicy, Rotation, TopicMaker};
+use crate::sink::kafka::{Conflict, KafkaOptions, KafkaSinks, NewTopic, OversizePolicy, Rotation, TopicMaker, conflicts};
+
+/// The setting that a producer cannot do without.
+const BROKERS: &str = "bootstrap.servers";
 
 /// Every connector into one sink.
 #[derive(Debug)]
@@ -48,8 +51,8 @@ impl Sinks for ToKafka {
     fn of(&self, connector: &Connector) -> Result<Arc<dyn Sink>, Failure> {
         let refuse = |code: &'static str, message: String| Failure::new(code, Retry::Never, format!("{}: {message}", connector.name));
         let producer = connector.producer(&self.worker).map_err(|faults| refuse("Config.Invalid", faults.to_string()))?;
-        if producer.get("bootstrap.servers").is_none() {
-            return Err(refuse("Config.Invalid", "bootstrap.servers is missing in worker.json; a sweep into Kafka needs it".to_owned()));
+        if producer.get(BROKERS).is_none() {
+            return Err(refuse("Config.Invalid", format!("{BROKERS} is missing in worker.json; a sweep into Kafka needs it")));
         }
         let rotation = ReadAgain {
             places: owned(producer.placeholders()),
@@ -103,6 +106,33 @@ impl Rotation for ReadAgain {
         let producer = connector.producer(&worker).map_err(|faults| told(&ResolveError::from(faults)))?;
         Ok(owned(producer.iter()))
     }
+}
+
+/// Which settings of the producers make no producer together, as far as the documents say: a sweep would refuse the connector for
+/// them. Of documents that name no brokers nothing is said.
+pub fn faults(documents: &Documents) -> Faults {
+    let mut faults = Faults::default();
+    for connector in &documents.connectors {
+        let producer = match connector.producer(&documents.worker) {
+            Ok(producer) => producer,
+            Err(of_some) => {
+                faults.faults.extend(of_some.faults);
+                continue;
+            }
+        };
+        let pending: BTreeSet<&str> = producer.placeholders().map(|(name, _)| name).filter(|name| producer.get(name).is_none()).collect();
+        if producer.get(BROKERS).is_none() && !pending.contains(BROKERS) {
+            continue;
+        }
+        for Conflict { setting, message } in conflicts(&owned(producer.iter()), &pending) {
+            let fault = connector.producer_fault(&documents.worker, &setting, &message);
+            // What is wrong in the worker's document is wrong for every connector, and told once.
+            if !faults.faults.contains(&fault) {
+                faults.push(fault);
+            }
+        }
+    }
+    faults
 }
 
 /// What a row does that is larger than Kafka takes.

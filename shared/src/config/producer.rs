@@ -11,7 +11,7 @@ use std::fmt;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::connect::{MSK_IAM, PRODUCER, PRODUCER_OVERRIDE};
-use super::fault::Faults;
+use super::fault::{Fault, Faults};
 use super::values::{Entry, Values};
 
 mod refused;
@@ -80,6 +80,34 @@ pub(super) fn merge(worker: &Values, connector: Option<&Values>, faults: &mut Fa
         Some(_) => {}
     }
     ProducerSettings { settings: merged.settings, placeholders: merged.placeholders }
+}
+
+/// A fault of a setting that only the whole shows, at the key of the document that gives it. What no document gives is blamed on the
+/// worker's: that is where it can be set.
+pub(super) fn fault(worker: &Values, connector: &Values, setting: &str, message: &str) -> Fault {
+    let own = |name: &'_ str| (!name.starts_with(PRODUCER)).then(|| name.to_owned());
+    let below = |prefix: &'static str| move |name: &'_ str| name.strip_prefix(prefix).map(str::to_owned);
+    if let Some(key) = given_as(connector, setting, below(PRODUCER_OVERRIDE)) {
+        return connector.fault(&key, message);
+    }
+    // What the connector sets itself is not to be found beside the key that is blamed.
+    let mut overridden = connector.entries.keys().filter_map(|name| route(name.strip_prefix(PRODUCER_OVERRIDE)?));
+    let message = match &connector.connector {
+        Some(name) if overridden.any(|(known, _)| message.contains(known)) => {
+            format!("{message} (with the settings of the connector {name})")
+        }
+        _ => message.to_owned(),
+    };
+    match given_as(worker, setting, below(PRODUCER)).or_else(|| given_as(worker, setting, own)) {
+        Some(key) => worker.fault(&key, message),
+        None => worker.fault_of_file(message).at(format!("{PRODUCER}{setting}")),
+    }
+}
+
+/// The key by which a document gives a setting; `inner` is the setting's name in a key, by whatever spelling.
+fn given_as(values: &Values, setting: &str, inner: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let is_it = |name: &str| inner(name).is_some_and(|name| route(&name).is_some_and(|(known, _)| known == setting));
+    values.entries.iter().find(|(name, entry)| entry.given && is_it(name)).map(|(name, _)| name.clone())
 }
 
 /// The settings on their way, with what is known to be given but not yet known.

@@ -97,6 +97,11 @@ fn producers(page: &mut Page) {
         let values = key.kind.allowed().unwrap_or_default();
         page.line(&format!("| `{}` | {} | {} |", key.name, key.kind.name(), escaped(&values)));
     }
+    page.text(
+        "Together they must fit: `linger.ms`, `request.timeout.ms` and `socket.timeout.ms` lie below `message.timeout.ms`, which is 20000 \
+         unless the function's timeout leaves less, and `reconnect.backoff.ms` is at most `reconnect.backoff.max.ms`. What nobody sets \
+         gives way to what somebody sets.",
+    );
     page.text("Other names of the same settings, those of the Java client among them:\n\n| name | is translated to |\n|---|---|");
     for translation in producer::JAVA {
         page.line(&format!("| `{}` | `{}` |", translation.key.name, translation.to));

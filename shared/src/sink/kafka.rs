@@ -18,6 +18,7 @@
 //! * A record that is too large is found before it is sent. The broker would refuse its neighbours with it.
 
 mod barrier;
+mod conflicts;
 mod connection;
 mod context;
 mod creation;
@@ -45,6 +46,7 @@ use crate::host::{Host, env, hex};
 use crate::record::Record;
 use crate::sink::{Acks, Delivered, Sink, TopicProbe};
 
+pub use conflicts::{Conflict, conflicts};
 use connection::Connection;
 use context::{Refused, Since};
 use creation::Purpose;

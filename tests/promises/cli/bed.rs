@@ -87,6 +87,12 @@ impl Bed {
         self.document("snow", &self.config);
     }
 
+    /// Writes `worker.json` of these pairs.
+    pub fn worker(&self, pairs: &[(&str, &str)]) {
+        let worker: serde_json::Map<_, _> = pairs.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect();
+        std::fs::write(self.dir.path().join("config/worker.json"), Value::from(worker).to_string()).expect("written");
+    }
+
     /// Writes the document of a connector.
     pub fn document(&self, name: &str, config: &Value) {
         let folder = self.dir.path().join("config/connectors");

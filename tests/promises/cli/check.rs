@@ -24,6 +24,44 @@ fn twenty_faults_are_one_report_and_exit_code_2() {
 }
 
 #[test]
+fn producer_settings_that_do_not_suit_each_other_are_faults_at_the_keys_that_give_them() {
+    let mut bed = Bed::new(0);
+    bed.worker(&[
+        ("bootstrap.servers", "${env:NOT_SET_HERE}"),
+        ("producer.queue.buffering.max.ms", "30000"),
+        ("producer.reconnect.backoff.ms", "500"),
+    ]);
+    bed.set("producer.override.reconnect.backoff.max.ms", "400");
+    let ended = bed.run(&["check", "--output", "json"]).expect(2);
+    let faults = ended.json()["faults"].as_array().expect("faults").clone();
+    let found: Vec<_> = faults.iter().map(|fault| (fault["file"].as_str(), fault["key"].as_str(), fault["value"].as_str())).collect();
+    let of_the_worker = (Some("worker.json"), Some("producer.queue.buffering.max.ms"), Some("30000"));
+    let of_the_connector = (Some("connectors/snow.json"), Some("producer.override.reconnect.backoff.max.ms"), Some("400"));
+    assert_eq!(found, [of_the_worker, of_the_connector], "{faults:#?}");
+    for word in ["message.timeout.ms (20000)", "reconnect.backoff.ms (500)"] {
+        assert!(ended.stderr.contains(word), "{word} is missing in {}", ended.stderr);
+    }
+    // A fault of the worker's is told once, whoever else overrides something.
+    bed.set("producer.override.reconnect.backoff.max.ms", "600");
+    let more = [("connector.class", "sqlserver"), ("mssql.host", "db"), ("mssql.database", "d"), ("mssql.user", "u")];
+    let table = [("mssql.password", "${env:P}"), ("mssql.tables", "a"), ("mssql.table.a.name", "dbo.a"), ("mssql.table.a.topic", "a")];
+    let sequence = [("mssql.table.a.sequence.column", "seq"), ("producer.override.message.timeout.ms", "25000")];
+    let pairs = more.into_iter().chain(table).chain(sequence);
+    bed.document(
+        "more",
+        &pairs.map(|(key, value)| (key.to_owned(), value.into())).collect::<serde_json::Map<_, serde_json::Value>>().into(),
+    );
+    let faults = bed.run(&["check", "--output", "json"]).expect(2).json()["faults"].as_array().expect("faults").clone();
+    let messages: Vec<_> = faults.iter().filter_map(|fault| fault["message"].as_str()).collect();
+    assert_eq!(messages.len(), 2, "{faults:#?}");
+    assert!(messages.iter().any(|said| said.ends_with("message.timeout.ms (20000)")), "{messages:?}");
+    let of_one = "message.timeout.ms (25000) (with the settings of the connector more)";
+    assert!(messages.iter().any(|said| said.ends_with(of_one)), "{messages:?}");
+    bed.worker(&[("bootstrap.servers", "${env:NOT_SET_HERE}")]);
+    bed.run(&["check"]).expect(0);
+}
+
+#[test]
 fn checking_contacts_no_instance_and_makes_no_database() {
     let bed = Bed::new(10);
     for command in

@@ -9,13 +9,20 @@
 //! `message.timeout.ms` is at most a third of the function's timeout, so that a page which times out leaves time to say
 //! so. librdkafka looks for overdue records once a second; the page timeout allows for that, and
 //! `message_timeout()` for the purge that follows when it passes all the same.
+//!
+//! librdkafka checks a setting when it is given, and what settings say of each other only when a producer is made. A fault
+//! of the documents would then be found by each table's first page. So the rules are held here, where both numbers can be named,
+//! our own values give way to what was chosen, and a client without brokers is made of the whole to see whether librdkafka has
+//! another rule (`trial`).
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use rdkafka::client::{Client, DefaultClientContext};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::KafkaError as ClientError;
+use rdkafka::types::RDKafkaType;
 
 use super::KafkaOptions;
 use super::error::KafkaError;
@@ -50,6 +57,18 @@ const ALIASES: &[(&str, &str)] = &[
     ("sasl.mechanisms", "sasl.mechanism"),
 ];
 
+/// Full batches, but a page's last one must not wait long.
+const LINGER_MS: u64 = 20;
+
+/// An invocation has no time for long pauses between attempts to connect.
+const BACKOFF_MS: u64 = 250;
+
+/// Brokers of Amazon MSK admit few new connections a second with an identity of AWS, and advise this pause for it.
+const IAM_BACKOFF_MS: u64 = 1_000;
+
+/// The longest such pause.
+const BACKOFF_MAX_MS: u64 = 2_000;
+
 /// Our values for what nobody chose. Those that follow from others are added by [`Settings::new`].
 const DEFAULTS: &[(&str, &str)] = &[
     // Delivered means held by all in-sync replicas, once, in order.
@@ -60,16 +79,11 @@ const DEFAULTS: &[(&str, &str)] = &[
     // A misspelt topic is a fault, not a new topic. One that has just vanished is found out within a page's time.
     ("allow.auto.create.topics", "false"),
     ("topic.metadata.propagation.max.ms", "5000"),
-    // Full batches, but a page's last one must not wait long.
-    ("linger.ms", "20"),
     ("compression.type", "zstd"),
     ("message.max.bytes", "1000000"),
     // librdkafka's own bound, 1 GiB, is more than most functions have.
     ("queue.buffering.max.kbytes", "65536"),
     ("queue.buffering.max.messages", "100000"),
-    // MSK admits few new connections a second, and an invocation has no time for long pauses.
-    ("reconnect.backoff.ms", "250"),
-    ("reconnect.backoff.max.ms", "2000"),
     // Before the broker (10 min) or a NAT gateway (350 s) drops the connection without a word.
     ("connections.max.idle.ms", "240000"),
     ("socket.keepalive.enable", "true"),
@@ -115,38 +129,56 @@ pub(super) fn size_on_the_wire(record: &Record) -> usize {
 }
 
 impl Settings {
+    /// # Errors
+    /// The first of the [`Settings::faults`].
     pub(super) fn new(given: &BTreeMap<String, String>, options: &KafkaOptions) -> Result<Self, KafkaError> {
+        Self::read(given, options).map_err(|mut faults| faults.remove(0))
+    }
+
+    /// Everything that is wrong with these settings.
+    pub(super) fn faults(given: &BTreeMap<String, String>, options: &KafkaOptions) -> Vec<KafkaError> {
+        Self::read(given, options).err().unwrap_or_default()
+    }
+
+    /// The settings, or all that is wrong with them, which is something.
+    fn read(given: &BTreeMap<String, String>, options: &KafkaOptions) -> Result<Self, Vec<KafkaError>> {
         let mut entries = first_names(given);
-        check_promises(&entries)?;
+        let mut faults = Vec::new();
+        check_promises(&entries, &mut faults);
         if entries.get("bootstrap.servers").is_none_or(|brokers| brokers.trim().is_empty()) {
-            return Err(invalid("bootstrap.servers", "is missing; name at least one broker as host:port in worker.json"));
+            faults.push(invalid("bootstrap.servers", "is missing; name at least one broker as host:port in worker.json"));
         }
-        let iam_region = sign_in(&mut entries, options.region.as_deref())?;
-        let mut default = |name: &str, value: String| {
-            entries.entry(name.to_owned()).or_insert(value);
-        };
+        let iam_region = noted(sign_in(&mut entries, options.region.as_deref()), &mut faults).flatten();
         for (name, value) in DEFAULTS {
-            default(name, (*value).to_owned());
+            entries.entry((*name).to_owned()).or_insert_with(|| (*value).to_owned());
         }
-        default("client.id", options.client_id.clone());
-        let message_timeout = nest(&mut entries, options.function_timeout)?;
-        let max_bytes = number(&entries, "message.max.bytes")?;
-        let queue_kbytes = number(&entries, "queue.buffering.max.kbytes")?;
-        if queue_kbytes.saturating_mul(1024) < max_bytes {
-            return Err(invalid(
-                "queue.buffering.max.kbytes",
-                format!(
-                    "is {queue_kbytes}, too small for one record of message.max.bytes ({max_bytes}); set it to at least {}",
-                    max_bytes.div_ceil(1024)
-                ),
-            ));
-        }
+        entries.entry("client.id".to_owned()).or_insert_with(|| options.client_id.clone());
+        let message_timeout = nest(&mut entries, options.function_timeout, &mut faults);
+        noted(back_off(&mut entries, if iam_region.is_some() { IAM_BACKOFF_MS } else { BACKOFF_MS }), &mut faults);
+        let max_bytes = noted(fit_the_queue(&entries), &mut faults);
+        noted(open_the_store(&entries), &mut faults);
         trust_the_system(&mut entries);
+        let (Some(message_timeout), Some(max_bytes), true) = (message_timeout, max_bytes, faults.is_empty()) else {
+            return Err(faults);
+        };
         let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let settings = Self { entries, message_timeout, max_bytes, iam_region };
-        // librdkafka knows its own keys and limits; asking it now makes a fault of the documents a fault of the start.
-        settings.client_config().create_native_config().map_err(|error| settings.refused(&error))?;
+        settings.trial().map_err(|error| vec![settings.refused(&error)])?;
         Ok(settings)
+    }
+
+    /// Lets librdkafka check everything that it checks when a producer is made, but for what it reads from files and certificates: a
+    /// machine that checks the documents need not have them.
+    fn trial(&self) -> Result<(), ClientError> {
+        let mut config = self.client_config();
+        // Without brokers it connects to nothing.
+        config.remove("bootstrap.servers");
+        let signs_in = self.protocol().to_ascii_lowercase().starts_with("sasl");
+        // Before the protocol is replaced, so that a wrong one is refused.
+        config.create_native_config()?;
+        config.set("security.protocol", if signs_in { "SASL_PLAINTEXT" } else { "PLAINTEXT" });
+        let native = config.create_native_config()?;
+        Client::new(&config, native, RDKafkaType::RD_KAFKA_PRODUCER, DefaultClientContext).map(drop)
     }
 
     pub(super) fn brokers(&self) -> &str {
@@ -212,12 +244,27 @@ impl Settings {
     pub(super) fn refused(&self, error: &ClientError) -> KafkaError {
         let (key, reason) = match error {
             ClientError::ClientConfig(_, reason, key, _) => (key.clone(), reason.clone()),
-            ClientError::ClientCreation(reason) => ("producer".to_owned(), reason.clone()),
+            // A text, in which the settings are named that do not suit each other.
+            ClientError::ClientCreation(reason) => (setting_in(reason).unwrap_or("producer").to_owned(), reason.clone()),
             other => ("producer".to_owned(), other.to_string()),
         };
         let reason = self.secrets().iter().fold(reason, |reason, secret| reason.replace(secret.as_str(), "***"));
         invalid(&key, format!("is refused by librdkafka: {}", reason.trim()))
     }
+}
+
+/// The first setting that a text of librdkafka's names: in backquotes, or as a word with dots in it.
+fn setting_in(text: &str) -> Option<&str> {
+    if let Some(quoted) = text.split('`').nth(1) {
+        return Some(quoted);
+    }
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').map(|word| word.trim_matches('.'));
+    words.filter(|word| word.contains('.')).find(|word| word.starts_with(|c: char| c.is_ascii_lowercase()))
+}
+
+/// What was found, or its fault among the others.
+fn noted<T>(found: Result<T, KafkaError>, faults: &mut Vec<KafkaError>) -> Option<T> {
+    found.map_err(|fault| faults.push(fault)).ok()
 }
 
 /// The latest end of a page whose records live for `message_timeout`.
@@ -238,12 +285,50 @@ fn number(entries: &BTreeMap<String, String>, key: &str) -> Result<u64, KafkaErr
     text.trim().parse().map_err(|_| invalid(key, format!("must be a whole number, not `{text}`")))
 }
 
-fn check_promises(entries: &BTreeMap<String, String>) -> Result<(), KafkaError> {
+fn check_promises(entries: &BTreeMap<String, String>, faults: &mut Vec<KafkaError>) {
     for (key, harmless, why) in PROMISES {
         if let Some(value) = entries.get(*key).filter(|value| !harmless.contains(&value.as_str())) {
-            return Err(invalid(key, format!("cannot be `{value}`: {why}; leave the key out")));
+            faults.push(invalid(key, format!("cannot be `{value}`: {why}; leave the key out")));
         }
     }
+}
+
+/// Gives `message.max.bytes`, for which the queue must have room.
+fn fit_the_queue(entries: &BTreeMap<String, String>) -> Result<u64, KafkaError> {
+    let max_bytes = number(entries, "message.max.bytes")?;
+    let queue_kbytes = number(entries, "queue.buffering.max.kbytes")?;
+    if queue_kbytes.saturating_mul(1024) < max_bytes {
+        let least = max_bytes.div_ceil(1024);
+        let message = format!("is {queue_kbytes}, too small for one record of message.max.bytes ({max_bytes}); set it to at least {least}");
+        return Err(invalid("queue.buffering.max.kbytes", message));
+    }
+    Ok(max_bytes)
+}
+
+/// A key store has a password, be it an empty one.
+fn open_the_store(entries: &BTreeMap<String, String>) -> Result<(), KafkaError> {
+    if entries.contains_key("ssl.keystore.location") && !entries.contains_key("ssl.keystore.password") {
+        return Err(invalid("ssl.keystore.password", "is required by ssl.keystore.location"));
+    }
+    Ok(())
+}
+
+/// Completes and checks the pauses between attempts to connect: where one was chosen, ours gives way.
+fn back_off(entries: &mut BTreeMap<String, String>, ours: u64) -> Result<(), KafkaError> {
+    const FIRST: &str = "reconnect.backoff.ms";
+    const LONGEST: &str = "reconnect.backoff.max.ms";
+    let given = |key: &str| if entries.contains_key(key) { number(entries, key).map(Some) } else { Ok(None) };
+    let (first, longest) = match (given(FIRST)?, given(LONGEST)?) {
+        (Some(first), Some(longest)) if longest < first => {
+            return Err(invalid(LONGEST, format!("is {longest}, but must be at least {FIRST} ({first})")));
+        }
+        (Some(first), Some(longest)) => (first, longest),
+        (Some(first), None) => (first, first.max(BACKOFF_MAX_MS)),
+        (None, Some(longest)) => (ours.min(longest), longest),
+        (None, None) => (ours, BACKOFF_MAX_MS),
+    };
+    entries.insert(FIRST.to_owned(), first.to_string());
+    entries.insert(LONGEST.to_owned(), longest.to_string());
     Ok(())
 }
 
@@ -267,39 +352,45 @@ fn sign_in(entries: &mut BTreeMap<String, String>, own_region: Option<&str>) -> 
 }
 
 /// Completes and checks the timeouts; gives `message.timeout.ms`.
-fn nest(entries: &mut BTreeMap<String, String>, function: Option<Duration>) -> Result<Duration, KafkaError> {
+fn nest(entries: &mut BTreeMap<String, String>, function: Option<Duration>, faults: &mut Vec<KafkaError>) -> Option<Duration> {
     let third = function.map_or(u64::MAX, |timeout| u64::try_from(timeout.as_millis() / 3).unwrap_or(u64::MAX));
     entries.entry("message.timeout.ms".to_owned()).or_insert_with(|| MESSAGE_TIMEOUT_MS.min(third).to_string());
-    let message_ms = number(entries, "message.timeout.ms")?;
+    let message_ms = noted(number(entries, "message.timeout.ms"), faults)?;
     // 0 means for ever in librdkafka.
     if message_ms == 0 || message_ms > third {
-        return Err(invalid(
-            "message.timeout.ms",
-            format!("is {message_ms}, but must be between 1 and {third}, a third of the function's timeout"),
-        ));
+        faults.push(invalid("message.timeout.ms", out_of_bounds(message_ms, function.map(|_| third))));
+        return None;
     }
     let message_timeout = Duration::from_millis(message_ms);
     let end = page_end(message_timeout);
     if let Some(function) = function.filter(|function| end >= *function) {
-        return Err(invalid(
-            "message.timeout.ms",
-            format!(
-                "is {message_ms}, so a page takes up to {} ms, but the function's timeout is {} ms; raise the function's timeout",
-                end.as_millis(),
-                function.as_millis()
-            ),
-        ));
+        let (end, function) = (end.as_millis(), function.as_millis());
+        let message = format!(
+            "is {message_ms}, so a page takes up to {end} ms, but the function's timeout is {function} ms; raise the function's timeout"
+        );
+        faults.push(invalid("message.timeout.ms", message));
     }
-    for (key, most, share) in [("request.timeout.ms", 8_000, 2), ("socket.timeout.ms", 10_000, 2)] {
-        entries.entry(key.to_owned()).or_insert_with(|| most.min(message_ms / share).max(10).to_string());
-        let inner = number(entries, key)?;
-        if inner >= message_ms {
-            return Err(invalid(key, format!("is {inner}, but must be less than message.timeout.ms ({message_ms})")));
+    let inner = [
+        ("request.timeout.ms", 8_000.min(message_ms / 2).max(10)),
+        ("socket.timeout.ms", 10_000.min(message_ms / 2).max(10)),
+        ("linger.ms", LINGER_MS.min(message_ms - 1)),
+    ];
+    for (key, ours) in inner {
+        entries.entry(key.to_owned()).or_insert_with(|| ours.to_string());
+        if let Some(inner) = noted(number(entries, key), faults).filter(|inner| *inner >= message_ms) {
+            faults.push(invalid(key, format!("is {inner}, but must be less than message.timeout.ms ({message_ms})")));
         }
     }
     let setup = 8_000.min(message_ms).max(1_000).to_string();
     entries.entry("socket.connection.setup.timeout.ms".to_owned()).or_insert(setup);
-    Ok(message_timeout)
+    Some(message_timeout)
+}
+
+fn out_of_bounds(message_ms: u64, third: Option<u64>) -> String {
+    match third {
+        Some(third) => format!("is {message_ms}, but must be between 1 and {third}, a third of the function's timeout"),
+        None => format!("is {message_ms}, but must be at least 1"),
+    }
 }
 
 /// The OpenSSL inside librdkafka knows no certificate authority; told to probe, it looks where Linux distributions,

@@ -101,6 +101,74 @@ fn an_unknown_setting_and_a_wrong_value_are_refused_by_name() {
 }
 
 #[test]
+fn our_pauses_and_lingering_give_way_to_what_was_chosen() {
+    let of = |pairs: &[(&str, &str)], keys: [&str; 2]| keys.map(|key| value(&build(pairs, &options()).unwrap(), key));
+    let pauses = ["reconnect.backoff.ms", "reconnect.backoff.max.ms"];
+    assert_eq!(of(&[], pauses), ["250", "2000"]);
+    assert_eq!(of(&[("reconnect.backoff.ms", "5000")], pauses), ["5000", "5000"]);
+    assert_eq!(of(&[("reconnect.backoff.max.ms", "100")], pauses), ["100", "100"]);
+    let iam = |pause| [("sasl.mechanism", "AWS_MSK_IAM"), ("security.protocol", "SASL_SSL"), pause];
+    let elsewhere = KafkaOptions { region: Some("eu-west-1".to_owned()), ..options() };
+    for (pause, expected) in [
+        (("client.id", "c"), ["1000", "2000"]),
+        (("reconnect.backoff.ms", "50"), ["50", "2000"]),
+        (("reconnect.backoff.max.ms", "300"), ["300", "300"]),
+    ] {
+        let sink = build(&iam(pause), &elsewhere).unwrap();
+        assert_eq!(pauses.map(|key| value(&sink, key)), expected, "{pause:?}");
+    }
+    assert_eq!(
+        of(&[("message.timeout.ms", "15"), ("socket.timeout.ms", "10"), ("request.timeout.ms", "5")], ["linger.ms", "acks"])[0],
+        "14"
+    );
+}
+
+#[test]
+fn settings_that_do_not_suit_each_other_are_refused_by_name_before_a_producer_is_made() {
+    for (pairs, named) in [
+        (&[("linger.ms", "20000")][..], &["linger.ms", "20000", "message.timeout.ms (20000)"][..]),
+        (&[("queue.buffering.max.ms", "4000"), ("delivery.timeout.ms", "4000")], &["linger.ms", "message.timeout.ms (4000)"]),
+        (
+            &[("reconnect.backoff.ms", "3000"), ("reconnect.backoff.max.ms", "2999")],
+            &["reconnect.backoff.max.ms", "2999", "reconnect.backoff.ms (3000)"],
+        ),
+        (&[("ssl.keystore.location", "/k.p12")], &["ssl.keystore.password", "required"]),
+        // What only librdkafka itself knows.
+        (&[("retries", "0")], &["the producer setting retries", "enable.idempotence"]),
+        (&[("max.in.flight", "6")], &["max.in.flight"]),
+        (&[("queue.buffering.backpressure.threshold", "2")], &["queue.buffering.backpressure"]),
+        (
+            &[("security.protocol", "SASL_SSL"), ("sasl.mechanism", "SCRAM-SHA-512"), ("sasl.username", "u")],
+            &["the producer setting sasl.username", "sasl.password"],
+        ),
+        (&[("security.protocol", "SASL_SSL"), ("sasl.mechanism", "GSSAPI")], &["No provider for SASL mechanism GSSAPI"]),
+    ] {
+        let message = refusal(pairs, &options());
+        for word in named {
+            assert!(message.contains(word), "{word} is missing in: {message}");
+        }
+    }
+}
+
+#[test]
+fn what_settings_have_against_each_other_is_found_all_at_once_without_the_secrets_that_are_pending() {
+    let settings = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let found = |pairs: &[(&str, &str)], pending: &[&str]| -> Vec<String> {
+        conflicts(&settings(pairs), &pending.iter().copied().collect()).into_iter().map(|conflict| conflict.setting).collect()
+    };
+    let bad = [("linger.ms", "20000"), ("socket.timeout.ms", "30000"), ("reconnect.backoff.ms", "9"), ("reconnect.backoff.max.ms", "8")];
+    let three = ["socket.timeout.ms", "linger.ms", "reconnect.backoff.max.ms"];
+    assert_eq!(found(&bad, &["bootstrap.servers", "ssl.ca.pem", "sasl.password"]), three);
+    let iam = [("security.protocol", "SASL_SSL"), ("sasl.mechanism", "AWS_MSK_IAM")];
+    assert_eq!(found(&iam, &["bootstrap.servers"]), [""; 0], "the region may be in what is pending");
+    let scram = [("security.protocol", "SASL_SSL"), ("sasl.mechanism", "SCRAM-SHA-512"), ("bootstrap.servers", "b:1")];
+    assert_eq!(found(&scram, &["sasl.username", "sasl.password", "ssl.keystore.location", "ssl.keystore.password"]), [""; 0]);
+    assert_eq!(found(&bad, &["bootstrap.servers", "message.timeout.ms"]), [""; 0], "with another timeout they may be right");
+}
+
+#[test]
 fn missing_brokers_are_refused() {
     let failure = KafkaSink::new(&BTreeMap::new(), &options(), OversizePolicy::Fail).unwrap_err();
     assert!(failure.message.contains("bootstrap.servers"), "{failure}");
@@ -108,7 +176,8 @@ fn missing_brokers_are_refused() {
 
 #[test]
 fn with_tls_the_systems_authorities_are_looked_for_unless_others_are_named() {
-    let probing = build(&[("security.protocol", "SASL_SSL"), ("sasl.mechanism", "SCRAM-SHA-512")], &within(60)).unwrap();
+    let scram = [("security.protocol", "SASL_SSL"), ("sasl.mechanism", "SCRAM-SHA-512"), ("sasl.username", "u"), ("sasl.password", "p")];
+    let probing = build(&scram, &within(60)).unwrap();
     assert_eq!(value(&probing, "ssl.ca.location"), "probe");
     let named = build(&[("security.protocol", "ssl"), ("ssl.ca.location", "/etc/ssl/own.pem")], &within(60)).unwrap();
     assert_eq!(value(&named, "ssl.ca.location"), "/etc/ssl/own.pem");
