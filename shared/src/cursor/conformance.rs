@@ -113,6 +113,7 @@ macro_rules! cursor_store_promises {
                 a_renewed_lease_ends_later
                 a_tick_before_the_interval_is_not_due
                 a_sweep_that_did_not_come_to_the_end_goes_on_before_the_interval_is_over
+                a_sweep_that_died_is_taken_over_before_the_interval_is_over
                 a_table_that_waits_for_a_mend_is_looked_at_before_its_interval_is_over
                 a_start_written_under_a_clock_ahead_delays_nothing
                 the_next_try_of_a_parked_table_counts_on_ticks_only

@@ -283,10 +283,9 @@ fn acquire(item: &mut Item, wish: &Acquire) -> Result<(), Refusal> {
         return Err(Refusal::Parked(parked.clone()));
     }
     // A table that waits for a mend has a pace of its own: it is not to be out of sight for an interval of hours. And what was not swept
-    // to the end waits for nothing.
-    if let (Standing::Active, true, Some(started), Some(interval)) =
-        (&item.standing, item.progress.is_swept(), item.started_ms, wish.scheduled)
-    {
+    // to the end waits for nothing; nor does a sweep that never ended, which left its lease.
+    let is_swept = item.progress.is_swept() && item.lease.is_none() && item.tries == 0;
+    if let (Standing::Active, true, Some(started), Some(interval)) = (&item.standing, is_swept, item.started_ms, wish.scheduled) {
         let due_ms = started.saturating_add_unsigned(interval);
         // A start that lies in the future was written under another clock; it delays nothing.
         if due_ms > wish.now_ms && started <= wish.now_ms {

@@ -108,6 +108,17 @@ pub(super) async fn a_sweep_that_did_not_come_to_the_end_goes_on_before_the_inte
     assert_eq!(refusal(table.tick("c", START + 3).await), Refusal::NotDue { due_ms: START + 60_002 });
 }
 
+pub(super) async fn a_sweep_that_died_is_taken_over_before_the_interval_is_over(bed: &dyn Bed) {
+    let every_hour = |owner, now_ms| super::acquire(owner, now_ms, Some(3_600_000));
+    let (one, two) = (Table::created(bed).await, Table::of(bed).await);
+    let mut item = one.tick("a", START).await.expect("never swept");
+    item.progress.phase = Phase::Stream;
+    one.release(&item, Standing::Active).await;
+    let item = one.write(every_hour("b", START + 3_600_000)).await.expect("due");
+    let known = one.die(&item);
+    two.write(every_hour("c", known + 1)).await.expect("it died without a word");
+}
+
 pub(super) async fn a_table_that_waits_for_a_mend_is_looked_at_before_its_interval_is_over(bed: &dyn Bed) {
     let table = Table::created(bed).await;
     let item = table.tick("a", START).await.expect("never swept");
