@@ -42,7 +42,7 @@ pub struct Bed {
     pub budget: Option<Arc<ByteBudget>>,
     /// Whether a schedule starts the sweeps.
     pub scheduled: bool,
-    /// What the connector knows of its machine.
+    /// What connector and engine know of their machine: one clock, since the one measures what the other allows.
     pub host: Host,
 }
 
@@ -155,7 +155,7 @@ impl Bed {
     pub async fn sweep_into(&self, assembly: &Assembly, sinks: &dyn Sinks) -> Vec<TableReport> {
         let (jobs, refused) = assembly.jobs(&Selection::default(), sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
-        let host = Host::system();
+        let host = self.host.clone();
         let budget = self.budget.clone().unwrap_or_else(|| ByteBudget::of_memory(self.memory));
         let engine = Engine::new(host.clone(), self.store().await, budget);
         let (_stop, stop) = watch::channel(false);

@@ -1,7 +1,6 @@
 //! A table that changes its form, or whose sequence begins anew.
 
 use tablesweep::cursor::Standing;
-use tablesweep::host::Host;
 use tablesweep::operate::{Activity, Order, Place, Rewinding, read_position, status};
 use tablesweep::source::LeftOut;
 use tablesweep::sweep::{Allowance, ByteBudget, Outcome, TableReport};
@@ -116,7 +115,7 @@ async fn a_reset_while_paused_says_what_it_skips_and_begins_anew_with_the_new_fo
     bed.sweep().await;
     let cursor = bed.item().await.progress.cursor.expect("a position");
     let table = bed.assembly().table("shop", "orders").await.expect("the table");
-    let allowance = Allowance::new(Host::system(), None, ByteBudget::new(0));
+    let allowance = Allowance::new(bed.host.clone(), None, ByteBudget::new(0));
     assert_eq!(
         table.left_out_by_reset(&cursor, &allowance).await,
         Ok(Some(LeftOut { rows: 2, began_anew: false })),
@@ -146,7 +145,7 @@ async fn a_sequence_that_began_anew_pauses_the_table_until_it_passes_the_cursor_
     assert!(matches!(bed.item().await.standing, Standing::Waiting(_)));
     // A reset would pass over all that is there, and says so.
     let cursor = bed.item().await.progress.cursor.expect("a position");
-    let allowance = Allowance::new(Host::system(), None, ByteBudget::new(0));
+    let allowance = Allowance::new(bed.host.clone(), None, ByteBudget::new(0));
     bed.set("mssql.table.orders.start", "latest");
     let table = bed.assembly().table("shop", "orders").await.expect("the table");
     assert_eq!(table.left_out_by_reset(&cursor, &allowance).await, Ok(Some(LeftOut { rows: 3, began_anew: true })));
