@@ -130,25 +130,24 @@ impl Server {
     /// Each says how far it had come.
     pub(super) async fn open(&self, allowance: &Allowance) -> Result<Open, Error> {
         let limit = Limit::new(allowance, self.settings.login_timeout);
-        let waiting = timeout(limit.left(&self.host), self.login.turn());
-        let mut turn = waiting.await.map_err(|_| limit.passed(Stage::Connect))??;
+        let mut turn = limit.bound(&self.host, Stage::Connect, self.login.turn()).await??;
         match self.dial_in(&turn, limit).await {
-            Err(error @ Error::LoginRefused { .. }) => turn = self.login.refused(turn, error).await?,
-            settled => return self.settle(turn, settled).await,
+            Err(error @ Error::LoginRefused { .. }) => turn = self.login.refused(turn, error, limit).await?,
+            settled => return self.settle(turn, settled),
         }
         match self.dial_in(&turn, limit).await {
             Err(error @ Error::LoginRefused { .. }) => {
                 // What was read again is refused too. Reading it once more finds it unchanged, and that is kept.
-                self.login.refused(turn, error.clone()).await?;
+                self.login.refused(turn, error.clone(), limit).await?;
                 Err(error)
             }
-            settled => self.settle(turn, settled).await,
+            settled => self.settle(turn, settled),
         }
     }
 
-    async fn settle(&self, turn: Turn<'_>, settled: Result<Open, Error>) -> Result<Open, Error> {
+    fn settle(&self, turn: Turn<'_>, settled: Result<Open, Error>) -> Result<Open, Error> {
         if settled.is_ok() {
-            self.login.accepted(turn).await;
+            self.login.accepted(turn);
         }
         settled
     }
@@ -195,9 +194,8 @@ impl Server {
     async fn dial(&self, target: &Target, turn: &Turn<'_>, level: EncryptionLevel, limit: Limit) -> Result<Open, Missed> {
         let config = self.config(target, turn, level)?;
         let seen = Seen::new(level == EncryptionLevel::Strict);
-        let reached = timeout(limit.left(&self.host), reach(&self.host, &target.host, target.port));
-        let unreachable = |error: std::io::Error| Error::Unreachable { stage: Stage::Connect, detail: format!("{target}: {error}") };
-        let socket = reached.await.map_err(|_| limit.passed(Stage::Connect))?.map_err(unreachable)?;
+        let reached = limit.bound(&self.host, Stage::Connect, reach(&self.host, &target.host, target.port)).await?;
+        let socket = reached.map_err(|error| Error::Unreachable { stage: Stage::Connect, detail: format!("{target}: {error}") })?;
         let wire = Wire::new(socket, Arc::clone(&seen)).compat_write();
         // Boxed: the driver's future is large.
         let signing_in = Box::pin(tiberius::Client::connect(config, wire));
@@ -263,10 +261,8 @@ impl Open {
         let locks = limit.locks(&self.host);
         let query = statement(locks);
         let asked = async { query.query(&mut self.client).await?.into_results().await };
-        match timeout(limit.left(&self.host), asked).await {
-            Err(_) => Err(limit.passed(Stage::Statement)),
-            Ok(answer) => answer.map_err(|error| limit.explain(locks, Error::of_driver(Stage::Statement, error))),
-        }
+        let answer = limit.bound(&self.host, Stage::Statement, asked).await?;
+        answer.map_err(|error| limit.explain(locks, Error::of_driver(Stage::Statement, error)))
     }
 
     /// The bytes that came since the last call.

@@ -8,7 +8,10 @@
 //! text of the statement, and every text is planned anew; so it is one of a few numbers.
 
 use std::fmt;
+use std::future::Future;
 use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::error::{Error, Stage};
 use crate::host::Host;
@@ -32,6 +35,14 @@ impl Limit {
     /// What is left of it.
     pub(super) fn left(&self, host: &Host) -> Duration {
         self.at.saturating_sub(host.monotonic())
+    }
+
+    /// What `step` comes to, if it does before the limit.
+    ///
+    /// # Errors
+    /// What [`passed`](Self::passed) says.
+    pub(super) async fn bound<T>(&self, host: &Host, stage: Stage, step: impl Future<Output = T>) -> Result<T, Error> {
+        timeout(self.left(host), step).await.map_err(|_| self.passed(stage))
     }
 
     /// What it means that it has passed.

@@ -10,8 +10,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::timeout;
 
-use super::error::Error;
+use super::error::{Error, Stage};
+use super::limit::Limit;
 use crate::failure::Failure;
 use crate::host::Host;
 
@@ -98,50 +100,99 @@ impl Login {
     }
 
     /// The login was accepted.
-    pub(super) async fn accepted(&self, turn: Turn<'_>) {
-        let verdict = Verdict::Accepted { at: self.host.monotonic() };
-        let mut state = match turn.alone {
-            Some(state) => state,
-            None => self.state.lock().await,
-        };
+    pub(super) fn accepted(&self, turn: Turn<'_>) {
+        // Whoever has it now is finding out by itself, and is not waited for.
+        let Some(mut state) = turn.alone.or_else(|| self.state.try_lock().ok()) else { return };
         if state.generation == turn.generation {
-            state.verdict = verdict;
+            state.verdict = Verdict::Accepted { at: self.host.monotonic() };
         }
     }
 
-    /// The login was refused with `error`. The turn of the credential that is to be tried instead, if there is one.
+    /// The login was refused with `error`. The turn of the credential that is to be tried instead, if there is one within `limit`.
     ///
     /// # Errors
-    /// There is none: `error`.
-    pub(super) async fn refused<'a>(&'a self, turn: Turn<'a>, error: Error) -> Result<Turn<'a>, Error> {
+    /// There is none: `error`. Or others had the login for so long that nothing was found out.
+    pub(super) async fn refused<'a>(&'a self, turn: Turn<'a>, error: Error, limit: Limit) -> Result<Turn<'a>, Error> {
         let mut state = match turn.alone {
             Some(state) => state,
-            None => self.state.lock().await,
+            None => limit.bound(&self.host, Stage::Login, self.state.lock()).await?,
         };
         if state.generation != turn.generation {
             // Somebody has read it again meanwhile.
             drop(state);
-            return Box::pin(self.turn()).await;
+            return limit.bound(&self.host, Stage::Login, self.turn()).await?;
         }
-        match self.rotation.renew().await {
-            Ok(Some(renewed)) if !renewed.is(&state.credential) => {
+        let reason = match timeout(limit.left(&self.host), self.rotation.renew()).await {
+            Ok(Ok(Some(renewed))) if !renewed.is(&state.credential) => {
                 state.credential = renewed;
                 state.generation += 1;
                 state.verdict = Verdict::Unknown;
-                Ok(Turn { credential: state.credential.clone(), generation: state.generation, alone: Some(state) })
+                return Ok(Turn { credential: state.credential.clone(), generation: state.generation, alone: Some(state) });
             }
-            Ok(_) => Err(state.refuse(self.host.monotonic(), error)),
-            Err(failure) => {
-                tracing::warn!(code = &*failure.code, reason = failure.message, "the refused login could not be read again");
-                Err(state.refuse(self.host.monotonic(), error))
-            }
+            Ok(Ok(_)) => None,
+            Ok(Err(failure)) => Some(format!("{}: {}", failure.code, failure.message)),
+            Err(_) => Some("no answer in the time of a login".to_owned()),
+        };
+        if let Some(reason) = reason {
+            tracing::warn!(reason, "the refused login could not be read again");
         }
+        // Kept whatever the reason, or the next table would send it again.
+        state.verdict = Verdict::Refused { at: self.host.monotonic(), error: error.clone() };
+        Err(error)
     }
 }
 
-impl State {
-    fn refuse(&mut self, at: Duration, error: Error) -> Error {
-        self.verdict = Verdict::Refused { at, error: error.clone() };
-        error
+#[cfg(test)]
+mod tests {
+    use super::super::error::Said;
+    use super::*;
+    use crate::sweep::{Allowance, ByteBudget};
+
+    /// Secrets that nobody answers with.
+    struct Silent;
+
+    #[async_trait]
+    impl Rotation for Silent {
+        async fn renew(&self) -> Result<Option<Credential>, Failure> {
+            std::future::pending().await
+        }
+    }
+
+    fn login() -> Login {
+        let credential = Credential { user: "sweep".to_owned(), password: SecretString::from("pw") };
+        Login::new(Host::system(), credential, Arc::new(Silent))
+    }
+
+    fn refused() -> Error {
+        let said = Said { number: 18456, state: 1, class: 14, message: "Login failed".to_owned() };
+        Error::LoginRefused { stage: Stage::Login, said }
+    }
+
+    fn limit(login: &Login, own: Duration) -> Limit {
+        Limit::new(&Allowance::new(login.host.clone(), None, ByteBudget::of_memory(1 << 20)), own)
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_does_not_come_holds_a_refused_login_no_longer_than_the_login_may_take() {
+        let login = login();
+        let turn = login.turn().await.expect("nothing is known yet");
+        let told = login.refused(turn, refused(), limit(&login, Duration::from_millis(50)));
+        let told = timeout(Duration::from_secs(5), told).await.expect("in time");
+        assert_eq!(told.err(), Some(refused()), "it is the refusal that counts");
+        let next = timeout(Duration::from_secs(5), login.turn()).await.expect("nobody holds it");
+        assert_eq!(next.err(), Some(refused()), "and it is not sent again");
+    }
+
+    #[tokio::test]
+    async fn a_login_that_another_table_is_trying_is_waited_for_no_longer_than_a_login_may_take() {
+        let login = login();
+        login.accepted(login.turn().await.expect("nothing is known yet"));
+        let (refused_turn, accepted_turn) = (login.turn().await.expect("good"), login.turn().await.expect("good"));
+        let held = login.state.lock().await;
+        login.accepted(accepted_turn);
+        let told = login.refused(refused_turn, refused(), limit(&login, Duration::from_millis(50)));
+        let told = timeout(Duration::from_secs(5), told).await.expect("in time");
+        assert!(matches!(told.err(), Some(Error::TimedOut { stage: Stage::Login, .. })), "nothing was found out");
+        drop(held);
     }
 }
