@@ -30,7 +30,7 @@ async fn the_typed_settings_hold_the_document_and_the_defaults() {
     );
     assert!(!settings.trust_server_certificate && !settings.decimal_as_string && !settings.emit_envelope);
     assert_eq!((settings.login_timeout, settings.query_timeout), (Duration::from_secs(15), Duration::from_secs(30)));
-    assert_eq!((settings.packet_size, settings.audit_interval), (16_384, None));
+    assert_eq!((settings.packet_size, settings.audit_interval), (8_000, None));
     let table = &settings.tables[0];
     assert_eq!((table.name.to_string().as_str(), table.sequence_column.as_str()), ("dbo.orders", "id"));
     assert_eq!((table.batch_size, table.max_rows_per_poll), (500, 10_000));
@@ -46,6 +46,19 @@ fn an_interval_below_the_administrators_bound_is_refused_naming_both_numbers() {
     assert!(Dir::new().sqlserver("sql", &[(key, "10000")]).load_with(&ten).is_ok());
     assert!(Dir::new().sqlserver("sql", &[(key, "1000")]).load().is_ok());
     refused(&|_| Some("soon".to_owned()), &[], "", &["SP_MSSQL_POLLING_MIN_INTERVAL_SECONDS"]);
+}
+
+#[test]
+fn a_packet_that_no_encrypted_connection_takes_is_refused_with_the_largest_that_is() {
+    let key = "mssql.packet.size";
+    for encrypt in ["mandatory", "optional", "strict"] {
+        let size = |bytes: &str| Dir::new().sqlserver("sql", &[(key, bytes), ("mssql.encrypt", encrypt)]).load_with(&|_| None).map(drop);
+        assert!(size("16383").is_ok(), "{encrypt}");
+        for bytes in ["16384", "32767"] {
+            let told = size(bytes).expect_err("no server takes it").to_string();
+            assert!(told.contains(key) && told.contains("from 512 to 16383"), "{encrypt}: {told}");
+        }
+    }
 }
 
 #[tokio::test]
