@@ -121,6 +121,14 @@ class Functions(unittest.TestCase):
         for function in MOST.functions().values():
             self.assertEqual(function["Environment"]["Variables"]["TABLESWEEP_BOOTSTRAP_SERVERS"], EVERYTHING["BootstrapServers"])
 
+    def test_every_function_knows_how_often_sql_server_tables_may_be_polled(self):
+        # The name that the product reads. Fan-out judges the documents too, and must judge them as sweep does.
+        keys = (ROOT / "shared/src/source/sqlserver/keys.rs").read_text()
+        (name,) = re.findall(r'MIN_INTERVAL: &str = "(\w+)"', keys)
+        for template, seconds in ((LEAST, 1), (MOST, EVERYTHING["SqlServerMinIntervalSeconds"])):
+            for function_name, function in template.functions().items():
+                self.assertEqual(int(function["Environment"]["Variables"][name]), seconds, function_name)
+
     def test_fan_out_knows_and_may_invoke_the_sweep_function_and_no_other(self):
         self.assertEqual(MOST.functions()["fan-out"]["Environment"]["Variables"]["SWEEP_FUNCTION"], "stack-sweep")
         invoked = [one["Resource"] for one in MOST.statements("FanOutRole") if "lambda:InvokeFunction" in listed(one["Action"])]

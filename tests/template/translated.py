@@ -44,6 +44,7 @@ EVERYTHING = REQUIRED | {
     "SecretsKmsKeyArn": "arn:aws:kms:eu-west-1:123456789012:key/1234",
     "GlueRegistry": "snow",
     "RegisterSchemas": "true",
+    "SqlServerMinIntervalSeconds": 60,
 }
 
 

@@ -130,6 +130,8 @@ pub struct SourceKind {
     pub schema_mode_key: &'static str,
     /// Its cursors, as far as they can be told without contacting anything.
     pub cursors: CursorRules,
+    /// What the reference says of the source beside its keys, in Markdown: what counts and is no key. Empty for nothing.
+    pub note: &'static str,
 }
 
 /// What a source tells of its cursors without contacting anything: for operators' commands, which may run where no

@@ -64,6 +64,9 @@ fn source(page: &mut Page, kind: &SourceKind) {
     page.keys(kind.keys.iter().filter(|key| key.scope == Scope::Connector));
     page.text(&format!("Per table, below `{}<alias>.`:", kind.alias_prefix));
     page.keys(kind.keys.iter().filter(|key| key.scope == Scope::Table));
+    if !kind.note.is_empty() {
+        page.text(kind.note);
+    }
 }
 
 fn converters(page: &mut Page) {

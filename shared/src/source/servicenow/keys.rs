@@ -27,6 +27,7 @@ pub static SOURCE: SourceKind = SourceKind {
     check,
     oversize_key: "snow.source.oversize.row.behavior",
     schema_mode_key: "snow.source.schema.mode",
+    note: "",
     cursors: super::position::RULES,
 };
 

@@ -28,6 +28,9 @@ pub static SOURCE: SourceKind = SourceKind {
     oversize_key: "mssql.oversize.row.behavior",
     schema_mode_key: "mssql.schema.mode",
     cursors: super::position::RULES,
+    note: "The environment variable `SP_MSSQL_POLLING_MIN_INTERVAL_SECONDS` (a whole number of seconds; 1 unless it is set) is the administrator's bound: \
+           documents in which a table has a smaller `poll.interval.ms` are refused, by `tablesweep` as by the functions. In what `template.yaml` deploys it is \
+           the parameter `SqlServerMinIntervalSeconds`.",
 };
 
 static TABLE: Shape = Shape {
@@ -76,15 +79,15 @@ static ZONE: Shape = Shape {
 
 const I32: i64 = i32::MAX as i64;
 
-const fn millis(min: i64) -> Kind {
-    Kind::Integer { min, max: I32, unit: "ms" }
-}
 /// A packet is one TLS record, whose 16 KiB SQL Server keeps to: it cuts connections with larger packets at the first long statement.
 /// No mode rules encryption out, so this holds for all.
 /// https://learn.microsoft.com/sql/database-engine/configure-windows/configure-the-network-packet-size-server-configuration-option;
 /// https://github.com/dotnet/SqlClient/issues/69
 const LARGEST_PACKET: i64 = 16_383;
 
+const fn millis(min: i64) -> Kind {
+    Kind::Integer { min, max: I32, unit: "ms" }
+}
 
 const fn count(min: i64, max: i64) -> Kind {
     Kind::Integer { min, max, unit: "" }
