@@ -202,7 +202,10 @@ impl Server {
         match timeout(limit.left(&self.host), signing_in).await {
             Err(_) => Err(limit.passed(seen.stage()).into()),
             Ok(Err(tiberius::error::Error::Routing { host, port })) => Err(Missed::Redirected(Target { host, port })),
-            Ok(Err(error)) => Err(Error::of_driver(seen.stage(), error).into()),
+            Ok(Err(error)) => {
+                let error = Error::of_driver(seen.stage(), error);
+                Err(if level == EncryptionLevel::Strict { error.under_strict() } else { error }.into())
+            }
             Ok(Ok(client)) => Ok(Open { client, seen, host: self.host.clone(), query_timeout: self.settings.query_timeout }),
         }
     }

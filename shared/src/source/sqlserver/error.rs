@@ -98,10 +98,15 @@ pub(super) enum Error {
     )]
     DatabaseAway { stage: Stage, said: Said },
 
-    #[error(
-        "access denied at stage {stage} ({said}). Grant the login SELECT on the table, and let its address through the server's firewall"
-    )]
+    #[error("access denied at stage {stage} ({said}). Grant the login SELECT on the table")]
     Forbidden { stage: Stage, said: Said },
+
+    /// Who signs in does not matter: nobody may from here, or in this way.
+    #[error(
+        "nobody is let in at stage {stage} ({said}). Let the address or the subnet that this comes from through the server's firewall, its rules for \
+         virtual networks and its logon triggers; and mssql.host has to be the server's own name, or mssql.user end in @ and that name"
+    )]
+    NotLetIn { stage: Stage, said: Said },
 
     #[error("the server redirects in a circle: {first} sends on to {second}, and that one to {third}")]
     RedirectLoop { first: String, second: String, third: String },
@@ -109,7 +114,7 @@ pub(super) enum Error {
     #[error("the server could not do it for now at stage {stage} ({said}). The next tick tries again")]
     Transient { stage: Stage, said: Said },
 
-    #[error("a row that is being written was waited for in vain at stage statement ({said}). The next tick tries again")]
+    #[error("{LOCK} was waited for in vain at stage statement ({said}). The next tick tries again")]
     Blocked { said: Said },
 
     #[error("the table was altered while it was read ({detail}). The next poll looks at it anew")]
@@ -187,12 +192,25 @@ impl Error {
         }
     }
 
+    /// What it means with `mssql.encrypt=strict`. A server that does not know it takes the first bytes for no TDS and hangs up, or answers
+    /// what is no TLS: it looks like a fault of the network or of the certificate, and is none.
+    pub(super) fn under_strict(self) -> Self {
+        match self {
+            Self::Unreachable { stage: Stage::Handshake, detail } => {
+                Self::Unreachable { stage: Stage::Handshake, detail: format!("{detail} ({NOT_STRICT})") }
+            }
+            Self::Tls { detail } => Self::Tls { detail: format!("{detail} ({NOT_STRICT})") },
+            other => other,
+        }
+    }
+
     fn said(stage: Stage, said: Said) -> Self {
         // https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors
         match said.number {
             18456 | 18452 | 18470 | 18486 | 18487 | 18488 => Self::LoginRefused { stage: Stage::Login, said },
             976 | 978 | 979 | 4060 | 4063 | 4064 => Self::NoDatabase { stage: Stage::Login, said },
-            229 | 230 | 300 | 916 | 40615 | 47073 => Self::Forbidden { stage, said },
+            229 | 230 | 300 | 916 => Self::Forbidden { stage, said },
+            17892 | 40531 | 40532 | 40615 | 40914 | 42101 | 47073 => Self::NotLetIn { stage, said },
             // The statement names what the catalog named a moment before.
             207 | 208 | 4104 if stage == Stage::Statement => Self::Altered { detail: said.to_string() },
             1222 => Self::Blocked { said },
@@ -222,7 +240,7 @@ impl Error {
             Self::NoBundle { .. } => "Source.CertificateStore",
             Self::LoginRefused { .. } => "Source.Unauthorized",
             Self::NoDatabase { .. } | Self::DatabaseAway { .. } => "Source.NoDatabase",
-            Self::Forbidden { .. } => "Source.Forbidden",
+            Self::Forbidden { .. } | Self::NotLetIn { .. } => "Source.Forbidden",
             Self::RedirectLoop { .. } => "Source.Redirected",
             Self::Altered { .. } => "Source.Altered",
             Self::Refused { .. } => "Source.Refused",
@@ -303,18 +321,25 @@ impl From<value::Error> for Error {
     }
 }
 
+/// What error 1222 says of who is in the way.
+const LOCK: &str = "a lock that another session holds (a row being written, or the table being altered)";
+
+/// Why the first step towards an encrypted connection may have failed with `mssql.encrypt=strict`.
+const NOT_STRICT: &str =
+    "a server older than SQL Server 2022 does not speak what mssql.encrypt=strict asks for; mandatory is the other choice";
+
 /// Errors of this class and above are of the server and not of the statement: it is out of something, has a fault, or ends the
 /// connection. https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-error-severities
 const RESOURCES: u8 = 17;
 
 /// Errors that pass by themselves: Microsoft.Data.SqlClient's list for its configurable retry, the login-time numbers
 /// of Azure beside it, 3947 of readable secondaries, 41301 and its kin of memory-optimised tables, and those of a server that is starting,
-/// recovering or failing over.
+/// recovering, failing over or in single-user mode.
 /// https://learn.microsoft.com/dotnet/api/microsoft.data.sqlclient.sqlconfigurableretryfactory
 const TRANSIENT: &[u32] = &[
     233, 596, 601, 701, 921, 922, 926, 952, 983, 997, 1203, 1204, 1205, 3947, 3960, 4221, 6005, 8628, 8645, 8651, 9001, 10053, 10054,
-    10060, 10928, 10929, 17142, 17187, 17197, 17809, 18401, 20041, 40020, 40143, 40166, 40197, 40501, 40540, 40613, 41301, 41302, 41305,
-    41325, 41839, 42108, 42109, 49918, 49919, 49920,
+    10060, 10928, 10929, 17142, 17187, 17197, 17809, 18401, 18451, 18461, 20041, 40020, 40143, 40166, 40197, 40501, 40540, 40613, 41301,
+    41302, 41305, 41325, 41839, 42108, 42109, 49918, 49919, 49920,
 ];
 
 fn cut(stage: Stage, waited: Duration, said: Option<&Said>) -> String {
@@ -322,7 +347,7 @@ fn cut(stage: Stage, waited: Duration, said: Option<&Said>) -> String {
     match said {
         None => format!("no answer at stage {stage} within {waited} ms, all that the invocation had left. The next tick tries again"),
         Some(said) => format!(
-            "a row that is being written was waited for in vain at stage {stage} for {waited} ms, about what the invocation had left ({said}). \
+            "{LOCK} was waited for in vain at stage {stage} for {waited} ms, about what the invocation had left ({said}). \
              The next tick tries again"
         ),
     }
@@ -361,12 +386,37 @@ mod tests {
 
     #[test]
     fn what_passes_by_itself_is_tried_again_and_what_does_not_is_not() {
-        for number in [1205, 3947, 10928, 40197, 40501, 40613, 49918, 233, 922, 952, 17187, 8628, 41301] {
+        for number in [1205, 3947, 10928, 40197, 40501, 40613, 49918, 233, 922, 952, 17187, 18461, 8628, 41301] {
             assert_eq!((said(number).remedy(), failure(&said(number)).retry), (Remedy::Again, Retry::NextTick), "{number}");
         }
         assert_eq!((said(1222).remedy(), failure(&said(1222)).retry), (Remedy::None, Retry::NextTick), "it has cost its time");
         for number in [102, 156, 229, 245, 916, 4060, 8655, 18456, 40615] {
             assert_eq!((said(number).remedy(), failure(&said(number)).retry), (Remedy::None, Retry::Never), "{number}");
+        }
+    }
+
+    #[test]
+    fn whom_the_server_lets_in_from_nowhere_is_told_of_its_firewall_and_its_name_and_not_of_grants() {
+        // Azure SQL: no such server by that name (40531, 40532), address (40615), subnet (40914), no public network (42101, 47073).
+        for number in [17892, 40531, 40532, 40615, 40914, 42101, 47073] {
+            let failure = failure(&said(number));
+            assert_eq!((&*failure.code, failure.retry), ("Source.Forbidden", Retry::Never), "{number}");
+            for part in [&number.to_string(), "firewall", "virtual networks", "mssql.host"] {
+                assert!(failure.message.contains(part), "{part} in {}", failure.message);
+            }
+            assert!(!failure.message.contains("SELECT") && !failure.message.contains("report it"), "{}", failure.message);
+        }
+        for number in [229, 230, 300, 916] {
+            assert!(failure(&said(number)).message.contains("Grant the login SELECT"), "{number}");
+        }
+    }
+
+    #[test]
+    fn a_lock_that_was_waited_for_may_be_one_on_a_row_or_on_the_table() {
+        let Error::Blocked { said } = said(1222) else { panic!("it is a lock") };
+        let cut = Error::Cut { stage: Stage::Statement, waited: Duration::from_secs(2), said: Some(said.clone()) };
+        for text in [Error::Blocked { said }.to_string(), cut.to_string()] {
+            assert!(text.contains("a row being written") && text.contains("the table being altered"), "{text}");
         }
     }
 
