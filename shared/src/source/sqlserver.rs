@@ -162,7 +162,8 @@ impl Table for SqlTable {
         open.ask(|locks| plan.none(locks), allowance).await.map_err(|error| self.failure(&error))?;
         let bytes_in = open.take_bytes_in();
         open.close().await;
-        Ok(Probed { is_proven: true, spent: Spent { requests: 2, bytes_in, ..Spent::default() }, ..Probed::default() })
+        let remarks = self.server.unprotected(&plan.table).into_iter().collect();
+        Ok(Probed { is_proven: true, remarks, spent: Spent { requests: 2, bytes_in, ..Spent::default() } })
     }
 
     async fn left_out_by_reset(&self, from: &Position, allowance: &Allowance) -> Result<Option<LeftOut>, Failure> {

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tablesweep::operate::{Order, Rewinding, read_position};
 use tablesweep::sweep::Outcome;
-use tablesweep_testbed::tds::{Effect, Fault, ServerError, Stage};
+use tablesweep_testbed::program::program;
+use tablesweep_testbed::said;
+use tablesweep_testbed::tds::{self, Effect, Fault, ServerError, Stage};
 
 use super::bed::{Bed, code};
 
@@ -39,11 +41,66 @@ async fn a_row_that_is_committed_late_is_reported_once_by_the_audit_with_its_ran
 
 #[tokio::test]
 async fn an_audit_of_a_table_without_late_rows_reports_none_and_asks_only_when_it_is_due() {
-    let bed = versioned().with("mssql.audit.interval.ms", 60_000);
-    for _ in 0..3 {
-        assert_eq!(bed.sweep().await.rows_late, 0);
+    let bed = versioned().with("mssql.audit.interval.ms", 1_000);
+    bed.sweep().await;
+    for id in 100..103 {
+        bed.run(&format!("INSERT INTO dbo.orders (id) VALUES ({id})"));
+        an_interval().await;
+        bed.server.clear_log();
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, report.rows, report.rows_late), (Outcome::CaughtUp, 1, 0), "{report:?}");
+        let counts = bed.asked("COUNT_BIG");
+        assert!(!counts.is_empty() && counts.iter().all(|count| count.error.is_none()), "every range was counted: {counts:?}");
     }
-    assert!(bed.server.log().iter().all(|entry| !entry.text.contains("COUNT_BIG")), "not due yet");
+    assert_eq!(bed.item().await.progress.counters.late, 0);
+    let seldom = versioned().with("mssql.audit.interval.ms", 60_000);
+    for _ in 0..3 {
+        assert_eq!(seldom.sweep().await.rows_late, 0);
+    }
+    assert_eq!(seldom.asked("COUNT_BIG"), [], "not due yet");
+}
+
+/// What the program says of a sweep of this bed.
+fn said_of_a_sweep(bed: &Bed) -> String {
+    let mut command = std::process::Command::new(program("tablesweep"));
+    command.arg("sweep").arg("--config").arg(bed.documents());
+    command.arg("--cursors").arg(format!("sqlite:{}", bed.path("cursors.db").display()));
+    command.arg("--sink").arg(format!("ndjson:{}", bed.path("out.ndjson").display()));
+    command.env_remove("TABLESWEEP_LOG");
+    let ended = command.output().expect("the program runs");
+    let said = String::from_utf8(ended.stderr).expect("text");
+    said::keep("cli", &said);
+    assert!(ended.status.success(), "{said}");
+    said
+}
+
+#[tokio::test]
+async fn a_locking_read_that_waits_for_nobody_is_told_of_once_and_its_late_row_is_found_by_the_audit() {
+    let memory = "CREATE TABLE dbo.orders (id int CONSTRAINT orders_id PRIMARY KEY NONCLUSTERED) WITH (MEMORY_OPTIMIZED = ON)";
+    let disk = "CREATE TABLE dbo.orders (id int CONSTRAINT orders_id PRIMARY KEY)";
+    for (babelfish, definition, named) in [(true, disk, "Babelfish"), (false, memory, "memory-optimised"), (false, disk, "")] {
+        let bed = Bed::on(tds::Settings { babelfish, ..tds::Settings::default() }, definition)
+            .with("mssql.table.orders.max.rows.per.poll", 1)
+            .with("mssql.table.orders.batch.size", 1)
+            .with("mssql.query.timeout.ms", 300)
+            .with("mssql.audit.interval.ms", 1_000)
+            .with("mssql.read.mode", "locking");
+        bed.run("INSERT INTO dbo.orders (id) VALUES (97), (98), (99)");
+        let said = said_of_a_sweep(&bed);
+        assert!(bed.asked("sys.schemas").len() > 2, "several polls");
+        let told: Vec<&str> = said.lines().filter(|line| line.contains("mssql.read.mode=locking protects nothing")).collect();
+        assert_eq!(told.len(), usize::from(!named.is_empty()), "{named}: {said}");
+        assert!(told.iter().all(|line| line.contains(named)), "{told:?}");
+        let mut writer = bed.server.session();
+        writer.execute("BEGIN TRAN; INSERT INTO dbo.orders (id) VALUES (100)").expect("written");
+        bed.run("INSERT INTO dbo.orders (id) VALUES (101)");
+        let passed_over = bed.sweep().await.rows;
+        writer.execute("COMMIT").expect("committed");
+        an_interval().await;
+        let report = bed.sweep().await;
+        let expected = if named.is_empty() { (0, 2, 0) } else { (1, 0, 1) };
+        assert_eq!((passed_over, report.rows, report.rows_late), expected, "{named}: {report:?}");
+    }
 }
 
 #[tokio::test]
@@ -55,7 +112,8 @@ async fn a_locking_read_waits_for_a_row_that_is_being_written_and_passes_over_no
     bed.run("INSERT INTO dbo.orders (id) VALUES (101)");
     let waiting = bed.sweep().await;
     assert_eq!((waiting.outcome, code(&waiting), waiting.rows), (Outcome::Failed, Some("Source.Unavailable"), 0), "{waiting:?}");
-    assert!(waiting.reason.is_some_and(|reason| reason.message.contains("error 1222")), "the server says why");
+    let reason = waiting.reason.map(|reason| reason.message).unwrap_or_default();
+    assert!(reason.contains("error 1222") && reason.contains("a lock that another session holds"), "the server says why: {reason}");
     assert_eq!(bed.item().await.progress.page_size, None, "the batch is not blamed");
     writer.execute("COMMIT").expect("committed");
     assert_eq!(bed.sweep().await.rows, 2);

@@ -102,6 +102,17 @@ fn a_connection_that_can_be_overheard_is_warned_about() {
 }
 
 #[test]
+fn locking_reads_of_a_secondary_are_warned_about() {
+    let warned = |changes: &[(&str, &str)]| {
+        let warnings = Dir::new().sqlserver("sql", changes).load().unwrap().warnings;
+        warnings.0.iter().any(|warning| warning.key.as_deref() == Some("mssql.read.mode"))
+    };
+    let (locking, readonly) = (("mssql.read.mode", "locking"), ("mssql.application.intent", "readonly"));
+    assert!(warned(&[locking, readonly]));
+    assert!(!warned(&[locking]) && !warned(&[readonly]));
+}
+
+#[test]
 fn time_zones_are_those_of_the_database_and_blank_is_utc() {
     for zone in ["Europe/Berlin", "UTC", " "] {
         assert!(Dir::new().sqlserver("sql", &[("mssql.timezone", zone)]).load().is_ok(), "{zone:?}");

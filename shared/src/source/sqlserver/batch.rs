@@ -60,7 +60,8 @@ impl Plan {
     pub(super) fn new(table: Pollable, settings: Settings, mode: ReadMode, schema: Option<Arc<Schema>>) -> Self {
         let hint = match mode {
             ReadMode::Plain => "",
-            // Reads wait for writers as they do without row versions: a row that is being written is not passed over.
+            // Reads wait for writers as they do without row versions: a row that is being written is not passed over, unless the
+            // table is `unlocked`.
             ReadMode::Locking => " WITH (READCOMMITTEDLOCK)",
         };
         let writer = RowWriter::new(&table.columns, table.sequence, settings);
@@ -256,6 +257,7 @@ mod tests {
             schema: name.schema.clone(),
             name: name.table.clone(),
             kind: ObjectKind::Table,
+            unlocked: None,
             columns: vec![column],
             indexes: vec![index],
         };

@@ -12,7 +12,8 @@ use tiberius::ColumnData;
 
 /// Asks for schema `@P1`, object `@P2` and, marked among the columns, column `@P3`.
 pub const STATEMENT: &str = "\
-SELECT s.name, o.name, o.type, y.base_object_name, t.is_external, t.temporal_type, t.is_filetable \
+SELECT s.name, o.name, o.type, y.base_object_name, t.is_external, t.temporal_type, t.is_filetable, t.is_memory_optimized, \
+CAST(SERVERPROPERTY('Babelfish') AS varchar(9)) \
 FROM sys.schemas AS s \
 LEFT JOIN sys.objects AS o ON o.schema_id = s.schema_id AND o.name = @P2 \
 LEFT JOIN sys.tables AS t ON t.object_id = o.object_id \
@@ -72,6 +73,8 @@ pub struct TableInfo {
     pub name: String,
     /// What it is.
     pub kind: ObjectKind,
+    /// Why reads of it wait for nobody, if that is so.
+    pub unlocked: Option<Unlocked>,
     /// Its columns in their order.
     pub columns: Vec<ColumnInfo>,
     /// Its indexes that have key columns.
@@ -95,6 +98,25 @@ pub enum ObjectKind {
     Synonym(String),
     /// Anything else, by the catalog's two letters (`sys.objects.type`).
     Other(String),
+}
+
+/// Why reads wait for no row that is being written, whatever they ask for: readers see versions of rows, and there are no locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unlocked {
+    /// All isolation levels of Aurora Babelfish are PostgreSQL's.
+    /// https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/babelfish-transaction.html
+    Babelfish,
+    /// The rows of a memory-optimised table.
+    MemoryOptimized,
+}
+
+impl std::fmt::Display for Unlocked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Babelfish => "the server is Aurora Babelfish",
+            Self::MemoryOptimized => "the table is memory-optimised",
+        })
+    }
 }
 
 /// A column.
@@ -214,6 +236,7 @@ pub fn read<R: Cells>(results: &[Vec<R>]) -> Result<Lookup, Unreadable> {
         schema: object.text(0)?,
         name,
         kind: kind(&object)?,
+        unlocked: unlocked(&object)?,
         columns: columns.iter().map(|row| column(&Reader { row, result: "column" })).collect::<Result<_, _>>()?,
         indexes: index_rows(indexes)?,
     })))
@@ -229,6 +252,15 @@ fn kind<R: Cells>(object: &Reader<'_, R>) -> Result<ObjectKind, Unreadable> {
         "V" => ObjectKind::View,
         "SN" => ObjectKind::Synonym(object.optional_text(3)?.unwrap_or_default()),
         other => ObjectKind::Other(other.to_owned()),
+    })
+}
+
+/// SQL Server has no property of that name and answers NULL; Babelfish answers 1.
+fn unlocked<R: Cells>(object: &Reader<'_, R>) -> Result<Option<Unlocked>, Unreadable> {
+    Ok(match (object.optional_text(8)?, object.flag(7)?) {
+        (Some(_), _) => Some(Unlocked::Babelfish),
+        (None, true) => Some(Unlocked::MemoryOptimized),
+        (None, false) => None,
     })
 }
 

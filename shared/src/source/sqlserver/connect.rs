@@ -8,7 +8,7 @@
 //! A connection is never used again after anything went wrong on it: it is dropped, which closes the socket, and the
 //! server ends what it was doing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt as _};
 use super::NAMESPACE;
 use super::batch::Plan;
 use super::error::{Error, Stage};
-use super::keys::{Encrypt, Intent, SchemaMode, SqlServer};
+use super::keys::{Encrypt, Intent, ReadMode, SchemaMode, SqlServer};
 use super::limit::{Limit, Locks};
 use super::login::{Credential, Login, Rotation, Turn};
 use super::reach::reach;
@@ -49,6 +49,8 @@ pub(super) struct Server {
     host: Host,
     login: Login,
     clear: Clear,
+    /// The aliases of tables of which it was said that locking reads protect nothing. Once per process is enough.
+    told_unlocked: Mutex<BTreeSet<String>>,
 }
 
 /// Where to dial, and which name the certificate must have.
@@ -109,7 +111,8 @@ impl Server {
     /// Contacts nothing yet.
     pub(super) fn new(settings: SqlServer, host: Host, rotation: Arc<dyn Rotation>) -> Self {
         let credential = Credential { user: settings.user.clone(), password: settings.password.clone() };
-        Self { login: Login::new(host.clone(), credential, rotation), settings, host, clear: Clear::default() }
+        let login = Login::new(host.clone(), credential, rotation);
+        Self { login, settings, host, clear: Clear::default(), told_unlocked: Mutex::default() }
     }
 
     /// The statements of a table, as the document wants them. `baseline` is what the table looked like at its activation: whether a
@@ -122,6 +125,23 @@ impl Server {
             Arc::new(Schema::structure(format!("{NAMESPACE}.{}.{}.Value", table.schema, table.table), fields))
         });
         Plan::new(table, values, settings.read_mode, schema)
+    }
+
+    /// What a person should know who asks for reads that wait for writers of `table`, if they do not.
+    pub(super) fn unprotected(&self, table: &Pollable) -> Option<String> {
+        let why = table.unlocked.filter(|_| self.settings.read_mode == ReadMode::Locking)?;
+        Some(format!(
+            "mssql.read.mode=locking protects nothing here: {why}, where a read waits for no row that is being written. A row that becomes visible late is \
+             passed over; mssql.audit.interval.ms finds it"
+        ))
+    }
+
+    /// Says the same, once.
+    pub(super) fn tell_unprotected(&self, connector: &str, alias: &str, table: &Pollable) {
+        let Some(told) = self.unprotected(table) else { return };
+        if self.told_unlocked.lock().unwrap_or_else(PoisonError::into_inner).insert(alias.to_owned()) {
+            tracing::warn!(connector, table = alias, "{told}");
+        }
     }
 
     /// Connects and signs in.

@@ -175,7 +175,7 @@ fn of(alias: &str, setting: &str) -> String {
 }
 
 fn check(values: &Values, env: Env<'_>, faults: &mut Faults) {
-    check_encryption(values, faults);
+    check_connection(values, faults);
     let smallest = min_interval_seconds(values, env, faults);
     for alias in values.aliases() {
         let (batch, most) = (of(alias, "batch.size"), of(alias, "max.rows.per.poll"));
@@ -196,7 +196,7 @@ fn check(values: &Values, env: Env<'_>, faults: &mut Faults) {
     check_doubles(values, faults);
 }
 
-fn check_encryption(values: &Values, faults: &mut Faults) {
+fn check_connection(values: &Values, faults: &mut Faults) {
     let trust = "mssql.trust.server.certificate";
     if values.boolean(trust) == Some(true) {
         if values.is_set("mssql.tls.ca.path") {
@@ -206,6 +206,10 @@ fn check_encryption(values: &Values, faults: &mut Faults) {
         } else {
             faults.warn(values.fault(trust, "is true: nobody verifies who answers; give the certificate with mssql.tls.ca.path"));
         }
+    }
+    if values.choice("mssql.read.mode") == Some("locking") && values.choice("mssql.application.intent") == Some("readonly") {
+        let message = "is locking, which protects nothing on a secondary, and mssql.application.intent=readonly asks for one: its readers wait for nobody";
+        faults.warn(values.fault("mssql.read.mode", message));
     }
     if values.choice("mssql.encrypt") == Some("optional") {
         faults.warn(values.fault("mssql.encrypt", "is optional: rows may cross the network in clear"));

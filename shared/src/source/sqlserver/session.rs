@@ -262,6 +262,7 @@ impl Session {
         let table = self.table.clone();
         let results = self.ask(&mut open, |locks| catalog::question(&table, locks), allowance).await?;
         let pollable = validate::check(catalog::read(&results)?, &table.name, &table.sequence_column)?;
+        self.server.tell_unprotected(&self.names.connector, &self.names.alias, &pollable);
         let baseline = match self.place {
             Place::NotActivated => pollable.baseline.clone(),
             Place::After(_) => drift::compare(&*self.siblings, &mut self.notes, &pollable.baseline, &self.names).await?,

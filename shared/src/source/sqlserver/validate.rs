@@ -4,7 +4,7 @@
 //! are those that make keyset paging right: the sequence is never NULL, two rows never share one, and what the
 //! statement compares is what the table stores.
 
-use super::catalog::{ColumnInfo, Computed, IndexInfo, Lookup, ObjectKind, TableInfo};
+use super::catalog::{ColumnInfo, Computed, IndexInfo, Lookup, ObjectKind, TableInfo, Unlocked};
 use super::column::{self, Column, quote};
 use super::keys::TableName;
 use super::schema::Baseline;
@@ -24,6 +24,8 @@ pub struct Pollable {
     pub sequence: usize,
     /// The sequence's type.
     pub sequence_type: SequenceType,
+    /// Why reads of it wait for nobody, if that is so.
+    pub unlocked: Option<Unlocked>,
     /// What the table looks like.
     pub baseline: Baseline,
 }
@@ -166,7 +168,8 @@ pub fn check(lookup: Lookup, wanted: &TableName, sequence_column: &str) -> Resul
     let sequence_type = check_sequence(&table, &table.columns[sequence])?;
     let columns = table.columns.iter().map(Column::of).collect::<Result<Vec<_>, _>>()?;
     let baseline = Baseline::of(&table);
-    Ok(Pollable { schema: table.schema, table: table.name, columns, sequence, sequence_type, baseline })
+    let unlocked = table.unlocked;
+    Ok(Pollable { schema: table.schema, table: table.name, columns, sequence, sequence_type, unlocked, baseline })
 }
 
 fn check_object(table: &TableInfo) -> Result<(), Refusal> {

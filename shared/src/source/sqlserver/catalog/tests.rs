@@ -14,7 +14,7 @@ fn bit(bit: bool) -> ColumnData<'static> {
 
 fn object(kind: &'static str, external: bool, temporal: u8, files: bool) -> Row {
     let base = if kind == "SN" { text("[other].[dbo].[orders]") } else { NULL_TEXT };
-    vec![text("dbo"), text("orders"), text(kind), base, bit(external), ColumnData::U8(Some(temporal)), bit(files)]
+    vec![text("dbo"), text("orders"), text(kind), base, bit(external), ColumnData::U8(Some(temporal)), bit(files), bit(false), NULL_TEXT]
 }
 
 /// A row of the second result: a column of a declared type, and the type behind an alias.
@@ -92,6 +92,21 @@ fn kinds_of_objects_are_told_apart() {
     assert_eq!(kind(object("V ", false, 0, false)), ObjectKind::View);
     assert_eq!(kind(object("SN", false, 0, false)), ObjectKind::Synonym("[other].[dbo].[orders]".into()));
     assert_eq!(kind(object("P ", false, 0, false)), ObjectKind::Other("P".into()));
+}
+
+#[test]
+fn tables_whose_readers_wait_for_nobody_are_known_by_their_kind_and_their_server() {
+    for (memory_optimized, babelfish, expected) in [
+        (false, NULL_TEXT, None),
+        (true, NULL_TEXT, Some(Unlocked::MemoryOptimized)),
+        (false, text("1"), Some(Unlocked::Babelfish)),
+        (true, text("1"), Some(Unlocked::Babelfish)),
+    ] {
+        let mut row = object("U ", false, 0, false);
+        row[7] = bit(memory_optimized);
+        row[8] = babelfish;
+        assert_eq!(found(&[vec![row], vec![], vec![]]).unlocked, expected);
+    }
 }
 
 #[test]

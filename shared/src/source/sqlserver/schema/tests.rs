@@ -14,7 +14,7 @@ fn column(name: &str, base: &str) -> ColumnInfo {
 }
 
 fn table(columns: Vec<ColumnInfo>) -> TableInfo {
-    TableInfo { schema: "dbo".into(), name: "t".into(), kind: ObjectKind::Table, columns, indexes: Vec::new() }
+    TableInfo { schema: "dbo".into(), name: "t".into(), kind: ObjectKind::Table, unlocked: None, columns, indexes: Vec::new() }
 }
 
 fn columns() -> Vec<ColumnInfo> {

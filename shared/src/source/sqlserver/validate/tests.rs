@@ -14,7 +14,14 @@ fn table() -> TableInfo {
         ..ColumnInfo::default()
     };
     let columns = vec![column(1, "id", "bigint", false), column(3, "region", "int", false), column(4, "note", "nvarchar", true)];
-    TableInfo { schema: "dbo".into(), name: "orders".into(), kind: ObjectKind::Table, columns, indexes: vec![primary_key()] }
+    TableInfo {
+        schema: "dbo".into(),
+        name: "orders".into(),
+        kind: ObjectKind::Table,
+        unlocked: None,
+        columns,
+        indexes: vec![primary_key()],
+    }
 }
 
 fn primary_key() -> IndexInfo {

@@ -25,8 +25,8 @@ pub enum Found<'a> {
 }
 
 impl Access {
-    /// By the hints of the table, else by the session's isolation level and the database's options.
-    pub fn chosen(hints: &[String], level: &str, database: &Database, table: &Table) -> Result<Self, String> {
+    /// By the hints of the table, else by the session's isolation level and the database's options. On `babelfish` no reader waits.
+    pub fn chosen(hints: &[String], level: &str, database: &Database, table: &Table, babelfish: bool) -> Result<Self, String> {
         let mut access = match level {
             "read uncommitted" => Self::Dirty,
             "snapshot" => Self::Versioned,
@@ -43,8 +43,8 @@ impl Access {
                 other => return Err(other.to_owned()),
             };
         }
-        // Rows of a memory-optimised table have no locks: readers see versions whatever the hint.
-        Ok(if table.memory_optimized { Self::Versioned } else { access })
+        // Rows of a memory-optimised table have no locks, and PostgreSQL's readers take none: they see versions whatever the hint.
+        Ok(if table.memory_optimized || babelfish { Self::Versioned } else { access })
     }
 
     pub fn look(self, row: &Row, own: Option<u64>) -> Found<'_> {

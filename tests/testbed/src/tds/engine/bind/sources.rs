@@ -132,7 +132,7 @@ impl Binder<'_> {
         }
         match &object.kind {
             Kind::Table(table) => {
-                let access = Access::chosen(hints, &self.session.isolation, database, table)
+                let access = Access::chosen(hints, &self.session.isolation, database, table, self.world.babelfish)
                     .map_err(|hint| SqlError::new(321, 1, format!("\"{hint}\" is not a recognized table hints option.")).class(15))?;
                 if table.indexes.iter().any(|index| index.disabled && matches!(index.kind, 1 | 5)) {
                     let index = table.indexes.iter().find(|index| index.disabled).map_or("", |index| &index.name);
