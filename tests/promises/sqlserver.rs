@@ -6,6 +6,7 @@ mod bed;
 mod connections;
 mod drift;
 mod encryption;
+mod handover;
 mod kafka;
 mod kills;
 mod late;

@@ -1,5 +1,5 @@
 //! What people have reported of other pollers and of drivers, each as a test over the whole way: from the statement that
-//! makes the table to the line in the file. docs/sqlserver.md lists the reports and where each is held; those that a
+//! makes the table to the line in the file. docs/reports-sqlserver.md lists the reports and where each is held; those that a
 //! test of another file holds already are not repeated here.
 
 mod encryption;

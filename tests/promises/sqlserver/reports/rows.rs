@@ -1,5 +1,7 @@
 //! Rows that were lost, or came again.
 
+use std::collections::BTreeSet;
+
 use tablesweep::sweep::Outcome;
 use tablesweep_testbed::tds::{Effect, Fault, ServerError};
 
@@ -88,4 +90,7 @@ async fn a_statement_that_is_given_up_leaves_no_connection_that_is_used_again() 
     bed.server.clear_faults();
     assert_eq!(bed.sweep().await.rows, 4);
     assert_eq!(bed.keys(), bed.expected());
+    let tries: Vec<u64> = bed.batches().iter().map(|entry| entry.connection).collect();
+    let connections: BTreeSet<u64> = tries.iter().copied().collect();
+    assert!(tries.len() == 4 && connections.len() == tries.len(), "three tries and the next sweep, each with its own: {tries:?}");
 }
