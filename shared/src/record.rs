@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use growing::joined as joined_schemas;
 use schema::Schema;
 pub use shape::{Made, Names, Shape};
 pub use store::{SchemaPlace, SchemaStore};

@@ -45,6 +45,7 @@ pub use owed::{Owed, Stretch};
 pub use pipeline::{Effect, Event, Pipeline, UNCOMMITTED};
 pub use report::{Mode, Outcome, Reason, SweepReport, TableReport};
 pub use requests::{Spent, Ticket, Told};
+pub use schemas::is_topic_schema;
 pub use siblings::remove as forget_siblings;
 pub use table::SWEPT;
 pub use window::{Version, Window, WindowChange};

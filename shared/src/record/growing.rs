@@ -19,9 +19,13 @@
 //! What is known here is kept for the life of the process and compared with the store only when it has to grow: a page
 //! without new fields costs no request.
 
+mod joined;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+
+pub use joined::joined;
 
 use super::row::Columns;
 use super::schema::{Field, Schema, Type};
@@ -178,21 +182,10 @@ impl Growing {
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<Stored, Failure> {
-        #[derive(Deserialize)]
-        struct Versioned {
-            format: u32,
-        }
-        let refuse = |what: String| {
+        decode(bytes).map_err(|what| {
             let SchemaPlace { connector, topic, .. } = &self.place;
             Failure::new("Cursor.Format", Retry::Never, format!("the stored schema of topic {topic} in partition {connector} {what}"))
-        };
-        match serde_json::from_slice::<Versioned>(bytes) {
-            Ok(Versioned { format: 1..=FORMAT }) => serde_json::from_slice(bytes).map_err(|error| refuse(format!("is damaged: {error}"))),
-            Ok(Versioned { format }) => {
-                Err(refuse(format!("has format {format} and this program reads formats up to {FORMAT}; update tablesweep")))
-            }
-            Err(error) => Err(refuse(format!("is none of this program's: {error}"))),
-        }
+        })
     }
 
     /// What is to be stored so that everything has a place: what is stored already where that is enough, else the next
@@ -232,6 +225,19 @@ impl Growing {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Known { is_read: true, used: stored.clone(), stored, revision, version: Some(Arc::clone(&version)) };
         version
+    }
+}
+
+/// Reads what is stored, or says what is wrong with it, after "the schema".
+fn decode(bytes: &[u8]) -> Result<Stored, String> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        format: u32,
+    }
+    match serde_json::from_slice::<Versioned>(bytes) {
+        Ok(Versioned { format: 1..=FORMAT }) => serde_json::from_slice(bytes).map_err(|error| format!("is damaged: {error}")),
+        Ok(Versioned { format }) => Err(format!("has format {format} and this program reads formats up to {FORMAT}; update tablesweep")),
+        Err(error) => Err(format!("is none of this program's: {error}")),
     }
 }
 

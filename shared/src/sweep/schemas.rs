@@ -27,6 +27,11 @@ fn lies_at(place: &SchemaPlace) -> String {
     format!("topic/{}/{}#schema", place.topic, place.mode)
 }
 
+/// Whether the schema of a topic lies at `place`; a cursor does not know it, so whoever carries cursors elsewhere has to look for it.
+pub fn is_topic_schema(place: &str) -> bool {
+    place.starts_with("topic/") && place.ends_with("#schema")
+}
+
 #[async_trait]
 impl SchemaStore for Schemas {
     async fn read(&self, place: &SchemaPlace) -> Result<Option<(Vec<u8>, u64)>, Failure> {
