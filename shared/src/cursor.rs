@@ -28,7 +28,7 @@ pub use model::{
     Counters, FORMAT, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Slot, Standing, StoredWindow, Waiting,
     baseline_digest, decode, encode,
 };
-pub use notes::{BASELINE_NOTE, Failed};
+pub use notes::{BASELINE_KEPT_NOTE, BASELINE_NOTE, Failed, REMARK_NOTE};
 pub use protocol::{Acquire, Change, Hold, Import, LEASE_SKEW_MS, Refusal, Rewind, Write, apply};
 
 use crate::failure::{Failure, Retry};

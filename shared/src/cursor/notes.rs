@@ -11,6 +11,13 @@ use super::{Phase, Progress};
 /// looks like does not depend on where its cursor stands.
 pub const BASELINE_NOTE: &str = "baseline";
 
+/// The note of [`Progress`] that the baseline which [`BASELINE_NOTE`] names lies in this store as the baseline. Where it is missing,
+/// the cursor came from another store or the baseline was accepted since, and the next sweep sees to it.
+pub const BASELINE_KEPT_NOTE: &str = "kept";
+
+/// The note of [`Progress`] with the code of what a person should know though the table is swept, which `status` shows. A source writes it.
+pub const REMARK_NOTE: &str = "remark";
+
 /// The note of [`Progress`] that tells of sweeps that failed in a row ([`Failed`]).
 const FAILED_NOTE: &str = "failed";
 

@@ -20,7 +20,7 @@ use super::time;
 const NOTE: &str = "ahead";
 
 /// The name under which `status` finds the code of what is to be known.
-const REMARK: &str = "remark";
+const REMARK: &str = crate::cursor::REMARK_NOTE;
 
 /// The stable codes.
 pub(super) const CODE: &str = "Source.CursorAhead";

@@ -38,7 +38,7 @@ use super::limit::Locks;
 use super::sequence::Sequence;
 use super::size::BatchSize;
 use super::{position, validate};
-use crate::cursor::Phase;
+use crate::cursor::{Phase, REMARK_NOTE};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::record::schema::Schema;
@@ -123,7 +123,8 @@ impl Session {
             last_took: Duration::ZERO,
             spent: Spent::default(),
             remarks: Vec::new(),
-            notes: from.progress.notes,
+            // What was remarked is said again for as long as it is so.
+            notes: from.progress.notes.into_iter().filter(|(name, _)| name != REMARK_NOTE).collect(),
         }
     }
 

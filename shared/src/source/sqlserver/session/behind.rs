@@ -1,27 +1,36 @@
-//! What lies behind the cursor: has the sequence begun anew, and did rows come late?
+//! What lies behind the cursor: has the sequence begun anew, was the cursor set above all rows, and did rows come late?
 //!
-//! Both are asked at the end of a sweep, on the connection that is open anyway, and both may have to wait for others where the rows did
+//! All are asked at the end of a sweep, on the connection that is open anyway, and both may have to wait for others where the rows did
 //! not: for a row that is being deleted below the cursor, for one that is being updated in a range that is counted. So neither holds
 //! rows back, and neither fails a sweep because it could not be answered now.
 
 use super::super::audit::{Audit, Late, Range};
 use super::super::error::Error;
-use super::super::keys::Intent;
+use super::super::keys::{Intent, Start};
 use super::super::position;
+use super::super::sequence::Sequence;
 use super::{Names, Poll, REACHED, Session, count};
-use crate::sweep::Allowance;
+use crate::cursor::REMARK_NOTE;
+use crate::sweep::{Allowance, Reason};
+
+/// The code of a cursor above all rows that no row gave.
+const ABOVE_ALL: &str = "Source.CursorAboveAll";
 
 impl Session {
-    /// Nothing is above the cursor: has the sequence begun anew? The poll is answered back, unless its connection is of no use any more.
+    /// Nothing is above the cursor: has the sequence begun anew? A cursor that no row gave, but a person or the document, may lie above all
+    /// of them on purpose: that is said, and is no fault. The poll is answered back, unless its connection is of no use any more.
     ///
     /// # Errors
     /// It has.
     pub(super) async fn check_highest(&mut self, mut poll: Poll, allowance: &Allowance) -> Result<Option<Poll>, Error> {
         // A readable secondary may be behind the cursor, which the primary gave.
-        let may_regress = self.notes.contains_key(REACHED) && !self.may_lag();
-        let (true, Some(cursor)) = (may_regress, self.place.position()) else { return Ok(Some(poll)) };
+        let (false, Some(cursor)) = (self.may_lag(), self.place.position()) else { return Ok(Some(poll)) };
         match self.highest(&mut poll, allowance).await {
-            Ok(Some(highest)) if highest < cursor => Err(Error::Regressed { cursor }),
+            Ok(Some(highest)) if highest < cursor && self.notes.contains_key(REACHED) => Err(Error::Regressed { cursor }),
+            Ok(Some(highest)) if highest < cursor => {
+                self.tell_above_all(cursor, highest);
+                Ok(Some(poll))
+            }
             Ok(_) => Ok(Some(poll)),
             // That nothing is above the cursor is known all the same.
             Err(error) if error.is_wait() => {
@@ -31,6 +40,22 @@ impl Session {
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn tell_above_all(&mut self, cursor: Sequence, highest: Sequence) {
+        let Names { connector, alias } = &self.names;
+        let table = &self.table.name;
+        let by = match &self.table.start {
+            Start::After(digits) if Sequence::parse(digits) == Some(cursor) => "where its document says to begin",
+            _ => "where it was set by hand",
+        };
+        let message = format!(
+            "{connector}/{alias} (table {table}): the cursor stands at {cursor}, {by}, and the highest sequence is {highest}. Rows up to {cursor} are not \
+             delivered. If that is not meant, `tablesweep cursor rewind --connector {connector} --table {alias} --to {highest}` delivers the rows \
+             that come after the present ones"
+        );
+        self.notes.insert(REMARK_NOTE.to_owned(), ABOVE_ALL.to_owned());
+        self.remarks.push(Reason { code: ABOVE_ALL.to_owned(), message });
     }
 
     /// Whether the rows of one moment may be missing at the next, because another replica answers.
@@ -100,7 +125,6 @@ fn told(range: &Range) -> String {
 mod tests {
     use super::*;
     use crate::source::sqlserver::keys::SOURCE;
-    use crate::source::sqlserver::sequence::Sequence;
 
     #[test]
     fn what_is_told_of_late_rows_can_be_done() {
