@@ -64,7 +64,9 @@ impl From<CommandError> for Stop {
         let message = format!("{}: {error}", error.code());
         match error {
             // The command is the wrong one for this table, or for what it holds.
-            CommandError::Forward { .. } | CommandError::NoBaseline { .. } | CommandError::InUse { .. } => Self::Wrong(message),
+            CommandError::Forward { .. } | CommandError::Untold { .. } | CommandError::NoBaseline { .. } | CommandError::InUse { .. } => {
+                Self::Wrong(message)
+            }
             _ => Self::Failed(message),
         }
     }

@@ -18,11 +18,11 @@ mod status;
 mod transfer;
 
 pub use audit::{Audit, audits};
-pub use command::{CommandError, Operator, Order, Outcome, Removal, Rewinding};
-pub use place::{Finding, Found, Place, whose};
+pub use command::{CommandError, Operator, Order, Outcome, Removal, Rewinding, TopicSchema};
+pub use place::{Finding, Found, Place, whose, whose_unreadable};
 pub use position::{is_forward, read_position, shown};
 pub use status::{Activity, Orphan, StatusReport, TableStatus, Why, status};
-pub use transfer::{export_line, read_line};
+pub use transfer::{Beside, Line, beside, export_line, read_line};
 
 /// A moment in RFC 3339, whole seconds, UTC; a moment outside of the calendar reads as the nearest inside.
 pub fn rfc3339(ms: i64) -> String {

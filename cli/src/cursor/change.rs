@@ -5,7 +5,7 @@ use std::io::BufRead as _;
 use tablesweep::config::Documents;
 use tablesweep::cursor::CursorStore;
 use tablesweep::host::Host;
-use tablesweep::operate::{Operator, Order, Outcome, Place, shown};
+use tablesweep::operate::{Operator, Order, Outcome, Place, TopicSchema, shown};
 
 use super::who;
 use crate::args::{ChangeArgs, Output, SelectionArgs};
@@ -14,12 +14,21 @@ use crate::exit::{Exit, Stop};
 use crate::output::{self, can_ask, note};
 use crate::stores::StoreSpec;
 
+/// What is to be done, all of it or nothing.
+#[derive(Debug, Default)]
+pub struct Orders {
+    /// Schemas of topics that are put in.
+    pub schemas: Vec<TopicSchema>,
+    /// What is to become of each table.
+    pub tables: Vec<(Place, Order)>,
+}
+
 /// Carries `order` out on the tables that were named.
 pub async fn run(arguments: ChangeArgs, order: impl Fn(&Place) -> Result<Order, Stop>) -> Result<Exit, Stop> {
     let documents = documents::load(&arguments.read.config.config)?;
     let places = named(&documents, &arguments)?;
     let orders = places.into_iter().map(|place| Ok((order(&place)?, place))).collect::<Result<Vec<_>, Stop>>()?;
-    let orders = orders.into_iter().map(|(order, place)| (place, order)).collect();
+    let orders = Orders { tables: orders.into_iter().map(|(order, place)| (place, order)).collect(), ..Orders::default() };
     let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
     carry_out(&spec, &documents::places(&documents), orders, arguments.yes, arguments.read.output.output).await
 }
@@ -60,20 +69,28 @@ pub fn confirm(yes: bool) -> Result<(), Stop> {
 }
 
 /// Tells what will happen, asks, and does it. Nothing is done unless everything can be. `places`: all tables of the documents.
-pub async fn carry_out(spec: &StoreSpec, places: &[Place], orders: Vec<(Place, Order)>, yes: bool, output: Output) -> Result<Exit, Stop> {
+pub async fn carry_out(spec: &StoreSpec, places: &[Place], orders: Orders, yes: bool, output: Output) -> Result<Exit, Stop> {
     refuse_unheard(spec, yes)?;
     let store = open(spec, &orders).await?;
     let host = Host::system();
     let operator = Operator { store: &*store, host: &host, places, who: who::commands() };
+    let mut schemas = Vec::new();
+    for schema in orders.schemas {
+        schemas.extend(operator.prepare_schema(&schema).await?.map(|announcement| (schema, announcement)));
+    }
     let mut prepared = Vec::new();
-    for (place, order) in orders {
+    for (place, order) in orders.tables {
         prepared.push(operator.prepare(&place, order).await?);
     }
-    for command in &prepared {
-        note(&command.announcement);
+    for announcement in schemas.iter().map(|(_, announcement)| announcement).chain(prepared.iter().map(|command| &command.announcement)) {
+        note(announcement);
     }
-    if prepared.iter().any(|command| command.changes) {
+    if !schemas.is_empty() || prepared.iter().any(|command| command.changes) {
         confirm(yes)?;
+    }
+    // A schema without a cursor harms nobody; a cursor whose sweeps begin a schema anew does.
+    for (schema, _) in &schemas {
+        operator.put_schema(schema).await?;
     }
     let mut outcomes = Vec::new();
     for command in prepared {
@@ -84,8 +101,8 @@ pub async fn carry_out(spec: &StoreSpec, places: &[Place], orders: Vec<(Place, O
 }
 
 /// A store that does not exist is made only for what can be the first entry of one.
-async fn open(spec: &StoreSpec, orders: &[(Place, Order)]) -> Result<std::sync::Arc<dyn CursorStore>, Stop> {
-    if orders.iter().any(|(_, order)| matches!(order, Order::Pause { .. } | Order::Import { .. })) {
+async fn open(spec: &StoreSpec, orders: &Orders) -> Result<std::sync::Arc<dyn CursorStore>, Stop> {
+    if !orders.schemas.is_empty() || orders.tables.iter().any(|(_, order)| matches!(order, Order::Pause { .. } | Order::Import { .. })) {
         return spec.open().await;
     }
     match spec.look().await? {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tablesweep::cursor::{Item, Listing, Slot, StoredWindow};
-use tablesweep::operate::{Audit, Place, audits, rfc3339, shown, whose};
+use tablesweep::operate::{Audit, Place, audits, rfc3339, shown, whose, whose_unreadable};
 
 use crate::args::{LookArgs, Output};
 use crate::documents;
@@ -32,6 +32,8 @@ struct ShownCursor {
 pub struct Looked {
     /// The cursors, each with the alias that its table has now.
     pub found: Vec<(Item, String)>,
+    /// How many of what should be cursors cannot be read; each was told.
+    pub unreadable: usize,
     /// Whether there is no store.
     pub is_missing: bool,
     /// The store, as it was named.
@@ -41,7 +43,7 @@ pub struct Looked {
 /// Runs the command.
 pub async fn show(arguments: LookArgs) -> Result<Exit, Stop> {
     let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
-    let Looked { found, is_missing, name } = items(&arguments).await?;
+    let Looked { found, unreadable, is_missing, name } = items(&arguments).await?;
     let mut answer = Shown { store: name, cursors: Vec::new() };
     if let Some(store) = spec.look().await? {
         for (item, table) in found {
@@ -56,7 +58,7 @@ pub async fn show(arguments: LookArgs) -> Result<Exit, Stop> {
     }
     match arguments.read.output.output {
         Output::Json => output::json(&answer)?,
-        Output::Text => output::text(&text(&answer))?,
+        Output::Text => output::text(&text(&answer, unreadable))?,
     }
     Ok(Exit::Good)
 }
@@ -67,7 +69,7 @@ pub async fn items(arguments: &LookArgs) -> Result<Looked, Stop> {
     let documents = documents::load(&arguments.read.config.config)?;
     let selection = documents::selected(&documents, &arguments.selection)?;
     let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
-    let mut looked = Looked { found: Vec::new(), is_missing: false, name: spec.name() };
+    let mut looked = Looked { found: Vec::new(), unreadable: 0, is_missing: false, name: spec.name() };
     let Some(store) = spec.look().await? else { return Ok(Looked { is_missing: true, ..looked }) };
     let places: Vec<Place> = documents::places(&documents);
     for connector in &documents.connectors {
@@ -81,14 +83,24 @@ pub async fn items(arguments: &LookArgs) -> Result<Looked, Stop> {
                 looked.found.push((item, alias));
             }
         }
-        if selection.tables.is_empty() && selection.includes(&connector.name, "") {
-            unreadable.iter().for_each(|lies| note(&lies.error().to_string()));
+        for lies in &unreadable {
+            let named = whose_unreadable(&places, lies).map(|place| place.alias.as_str());
+            let alias = named.or_else(|| lies.identity.as_ref().map(|identity| identity.alias.as_str()));
+            // Of what does not even say whose it is nothing is known, and it is told with all the others.
+            let is_meant = alias.map_or(selection.tables.is_empty(), |alias| selection.includes(&connector.name, alias));
+            if is_meant && selection.includes(&connector.name, alias.unwrap_or_default()) {
+                note(&format!("{}/{}: {}", connector.name, alias.unwrap_or("?"), lies.error()));
+                looked.unreadable += 1;
+            }
         }
     }
     Ok(looked)
 }
 
-fn text(answer: &Shown) -> String {
+fn text(answer: &Shown, unreadable: usize) -> String {
+    if answer.cursors.is_empty() && unreadable > 0 {
+        return format!("{} holds nothing of these tables that can be read\n", answer.store);
+    }
     if answer.cursors.is_empty() {
         return format!("{} holds no cursor of these tables\n", answer.store);
     }

@@ -134,6 +134,7 @@ macro_rules! cursor_store_promises {
                 a_rewind_decided_on_an_old_revision_is_lost
                 a_reset_starts_anew_and_keeps_counting_revisions
                 an_import_creates_or_replaces
+                a_schema_is_accepted_while_the_table_waits_for_what_was_told_whatever_ticks_come_between
                 a_probe_leaves_nothing_behind
                 sixteen_writers_lose_no_update;
             blobs:

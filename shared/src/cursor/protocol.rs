@@ -11,7 +11,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::model::{FORMAT, Identity, Item, Lease, Parked, Paused, Position, Progress, Standing, StoredWindow, Waiting};
-use super::notes::BASELINE_NOTE;
+use super::notes::{BASELINE_KEPT_NOTE, BASELINE_NOTE};
 
 /// A lease outlives the deadline of the invocation that holds it by this much, to cover clocks that differ.
 pub const LEASE_SKEW_MS: i64 = 10_000;
@@ -71,12 +71,12 @@ pub enum Change {
         /// Epoch milliseconds.
         now_ms: i64,
     },
-    /// What lies beside the cursor as its baseline is the right one: a table that waits for another one goes on.
+    /// What a waiting table was found with is its baseline, and it goes on.
     Accept {
         /// The digest of the baseline.
         baseline: String,
-        /// The revision on which the wish was decided.
-        revision: u64,
+        /// What was told of the table when the wish was decided. Sweeps that find it so again change nothing about the wish.
+        told: Waiting,
         /// Epoch milliseconds.
         now_ms: i64,
     },
@@ -155,6 +155,9 @@ pub enum Refusal {
     /// The table failed for good and waits for its next try.
     #[error("the table is parked: {}: {}", .0.code, .0.message)]
     Parked(Parked),
+    /// The table does not wait for what was told.
+    #[error("the table does not wait any more for what was told")]
+    Untold,
     /// The writer does not hold the lease, or the item changed under it.
     #[error("the lease was lost: the item has revision {revision}")]
     Lost {
@@ -219,7 +222,8 @@ pub fn apply(item: Option<&Item>, write: &Write) -> Result<Item, Refusal> {
         }
         Change::Reset { identity, now_ms } => {
             free(item, *now_ms)?;
-            next = Item { revision: item.revision, rewound_by: item.rewound_by.clone(), ..Item::new(identity.clone()) };
+            let anew = Item { rewound_by: item.rewound_by.clone(), ..Item::new(identity.clone()) };
+            next = replaced(item, anew);
         }
         Change::Pause { reason, now_ms } => {
             free(item, *now_ms)?;
@@ -230,19 +234,18 @@ pub fn apply(item: Option<&Item>, write: &Write) -> Result<Item, Refusal> {
             next.standing = Standing::Active;
             next.tries = 0;
         }
-        Change::Accept { baseline, revision, now_ms } => {
+        Change::Accept { baseline, told, now_ms } => {
             free(item, *now_ms)?;
-            if *revision != item.revision {
-                return Err(Refusal::Lost { revision: item.revision });
+            if !matches!(&item.standing, Standing::Waiting(waiting) if waiting.code == told.code && waiting.message == told.message) {
+                return Err(Refusal::Untold);
             }
             next.progress.notes.insert(BASELINE_NOTE.to_owned(), baseline.clone());
-            if matches!(item.standing, Standing::Waiting(_)) {
-                next.standing = Standing::Active;
-            }
+            next.progress.notes.remove(BASELINE_KEPT_NOTE);
+            next.standing = Standing::Active;
         }
         Change::Import(import) => {
             free(item, import.now_ms)?;
-            next = Item { revision: item.revision, ..imported(import) };
+            next = replaced(item, imported(import));
         }
     }
     Ok(written(next, write))
@@ -305,10 +308,17 @@ fn acquire(item: &mut Item, wish: &Acquire) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// What takes the place of `item`. A table that an operator holds stays held until it is resumed, wherever its cursor is set.
+fn replaced(item: &Item, by: Item) -> Item {
+    let standing = if matches!(item.standing, Standing::Paused(_)) { item.standing.clone() } else { by.standing };
+    Item { revision: item.revision, standing, ..by }
+}
+
 /// The item that an import leaves: what was exported, without what belongs to the place it came from.
 fn imported(import: &Import) -> Item {
     let mut item = Item { lease: None, tries: 0, started_ms: None, revision: 0, ..import.item.clone() };
     item.progress.window = StoredWindow::None;
+    item.progress.notes.remove(BASELINE_KEPT_NOTE);
     item
 }
 

@@ -116,6 +116,7 @@ fn failure(error: &CommandError, message: String) -> Failure {
         CommandError::Leased { .. } | CommandError::Changed { .. } | CommandError::Store(_) => Retry::NextTick,
         CommandError::Missing { .. }
         | CommandError::Forward { .. }
+        | CommandError::Untold { .. }
         | CommandError::Moved { .. }
         | CommandError::Elsewhere { .. }
         | CommandError::NoBaseline { .. }

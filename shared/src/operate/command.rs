@@ -1,15 +1,18 @@
 //! The commands: decided on a reading, told in words, then carried out if nothing changed since.
 //!
 //! [`Operator::prepare`] reads and refuses; its [`Prepared::announcement`] is what a person is asked to confirm.
-//! [`Operator::carry_out`] then does it by a conditional write on the revision that was read, so that what was confirmed
-//! is what happens.
+//! [`Operator::carry_out`] then does it by conditional writes, none of which takes effect while a sweep holds the lease. Where what was
+//! confirmed depends on where the table stood, the write says so: a rewind takes effect on the revision that was read and on no
+//! other, and an accepted schema on the very difference that was told. The other orders mean the same wherever the table stands by then.
 //!
 //! A table's cursor is the one that lies in its place ([`Found`]). What keeps a table from being swept, a cursor of another place
 //! under its alias or something that cannot be read, is in the way of every command but the two that replace it: `reset`
 //! and `import`.
 
 mod announce;
+mod error;
 mod remove;
+mod topic_schema;
 
 use std::time::Duration;
 
@@ -17,16 +20,17 @@ use self::announce::Known;
 use super::audit::{self, Audit};
 use super::place::{Finding, Found, Place, whose};
 use super::rfc3339;
-use crate::assembly;
 use crate::cursor::{
-    Change, CursorStore, Expect, Import, Item, Key, Moved, Parked, Position, Refusal, Rewind, Standing, StoreError, Unreadable, Write,
-    WriteError, baseline_digest,
+    Change, CursorStore, Expect, Identity, Import, Item, Key, Parked, Paused, Position, Refusal, Rewind, Standing, StoreError, Unreadable,
+    Waiting, Write, WriteError, baseline_digest,
 };
 use crate::host::Host;
-use crate::source::{BASELINE, FOUND_SCHEMA};
+use crate::source::{BASELINE, FOUND_SCHEMA, SCHEMA_CHANGED};
 use crate::sweep::{forget_logins, forget_siblings, forget_window, refused_logins};
 
+pub use error::CommandError;
 pub use remove::Removal;
+pub use topic_schema::TopicSchema;
 
 /// Tries of one write whose answer was lost or refused for now.
 const WRITE_TRIES: u32 = 3;
@@ -53,6 +57,8 @@ pub enum Order {
         item: Box<Item>,
         /// Whether it may lie after the cursor that is there, so that rows are never delivered.
         forward: bool,
+        /// The baseline that it names, if that was exported too.
+        baseline: Option<String>,
     },
 }
 
@@ -67,136 +73,12 @@ pub struct Rewinding {
     pub request_id: Option<String>,
 }
 
-/// Why a command is not carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum CommandError {
-    /// There is no cursor yet.
-    #[error("{table}: there is no cursor in {store} yet: the table was never swept, and its first sweep starts where its document says")]
-    Missing {
-        /// Connector and alias.
-        table: String,
-        /// The store.
-        store: String,
-    },
-    /// A sweep is under way.
-    #[error("{table}: a sweep holds the lease {}; wait for its end, or stop it, and try again", until(*until_ms))]
-    Leased {
-        /// Connector and alias.
-        table: String,
-        /// When the lease ends by itself, in epoch milliseconds.
-        until_ms: i64,
-    },
-    /// The position lies after the cursor.
-    #[error(
-        "{table}: {to} lies after the cursor at {from}, so the rows between them would never be delivered; `--forward` says that this is meant"
-    )]
-    Forward {
-        /// Connector and alias.
-        table: String,
-        /// The cursor.
-        from: String,
-        /// Where it was to be set.
-        to: String,
-    },
-    /// The stored cursor belongs to another place.
-    #[error(
-        "{table}: the stored cursor has {} {:?} and the document says {:?}; `tablesweep cursor reset` starts anew, \
-         or put the document back",
-        moved.what, moved.was, moved.is
-    )]
-    Moved {
-        /// Connector and alias.
-        table: String,
-        /// What differs.
-        moved: Moved,
-    },
-    /// An exported cursor belongs to another place.
-    #[error(
-        "{table}: the exported cursor has {} {:?} and the document says {:?}, so no sweep would go on from it; correct the line or the document",
-        moved.what, moved.was, moved.is
-    )]
-    Elsewhere {
-        /// Connector and alias.
-        table: String,
-        /// What differs.
-        moved: Moved,
-    },
-    /// The table has no schema to compare with.
-    #[error("{table}: no schema baseline is kept, so there is none to accept: {why}")]
-    NoBaseline {
-        /// Connector and alias.
-        table: String,
-        /// Why there is none.
-        why: &'static str,
-    },
-    /// A table of the documents goes on from the cursor.
-    #[error("{place}: {table} goes on from this cursor; `tablesweep cursor reset` starts that table anew")]
-    InUse {
-        /// Where it lies.
-        place: String,
-        /// Connector and alias.
-        table: String,
-    },
-    /// Nothing lies there.
-    #[error("{connector} has no cursor at {place} in {store}; `tablesweep status` lists those that no sweep goes on from")]
-    NoOrphan {
-        /// The connector's name.
-        connector: String,
-        /// The place that was named.
-        place: String,
-        /// The store.
-        store: String,
-    },
-    /// The item changed after it was read.
-    #[error("{table}: {refusal}; look at `tablesweep cursor show` and try again")]
-    Changed {
-        /// Connector and alias.
-        table: String,
-        /// What the store said.
-        refusal: Refusal,
-    },
-    /// The store does not answer.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl CommandError {
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Missing { .. } | Self::NoOrphan { .. } => "Cursor.Missing",
-            Self::Leased { .. } => "Cursor.Leased",
-            Self::Forward { .. } => "Cursor.Forward",
-            Self::Moved { .. } | Self::Elsewhere { .. } => "Cursor.Moved",
-            Self::NoBaseline { .. } => "Cursor.NoBaseline",
-            Self::InUse { .. } => "Cursor.InUse",
-            Self::Changed { .. } => "Cursor.Conflict",
-            Self::Store(StoreError::Unreachable { .. }) => "Cursor.Unreachable",
-            Self::Store(StoreError::Busy { .. }) => "Cursor.Busy",
-            Self::Store(StoreError::Denied { .. }) => "Cursor.Denied",
-            Self::Store(StoreError::Format { .. }) => "Cursor.Format",
-        }
-    }
-
-    /// Why the schema of `place` cannot be accepted: its source keeps none, or has not begun to.
-    pub fn no_baseline(place: &Place) -> Self {
-        let keeps = assembly::source(&place.source).is_some_and(|kind| kind.cursors.has_baseline);
-        let why = if keeps {
-            "the table is not activated yet, and its first sweep takes the schema as it is then"
-        } else {
-            "its source takes columns as they come"
-        };
-        Self::NoBaseline { table: place.name(), why }
-    }
-}
+/// Why a table is paused that is being reset. Where a reset was cut off, the next one finds it so and ends what was begun.
+const RESETTING: &str = "`tablesweep cursor reset` is under way, or was cut off: then give it again";
 
 /// Whether a table waits for an operator or its next try.
 fn is_held(standing: &Standing) -> bool {
     matches!(standing, Standing::Paused(_) | Standing::Parked(_))
-}
-
-fn until(until_ms: i64) -> String {
-    if until_ms == i64::MAX { "as long as its process lives".to_owned() } else { format!("until {}", rfc3339(until_ms)) }
 }
 
 /// A command that may be carried out.
@@ -208,10 +90,21 @@ pub struct Prepared {
     in_the_way: InTheWay,
     /// The instance whose refused login is forgotten.
     login: Option<String>,
+    /// The schema that is accepted.
+    found: Option<Shown>,
+    /// Why an operator holds what is replaced, and so what takes its place.
+    held: Option<String>,
     /// What will happen, in words.
     pub announcement: String,
     /// Whether there is anything to do.
     pub changes: bool,
+}
+
+/// The schema that a waiting table was found with, as it was shown.
+#[derive(Debug, Clone)]
+struct Shown {
+    told: Waiting,
+    digest: String,
 }
 
 /// What keeps a table from being swept, and goes when it starts anew.
@@ -221,6 +114,22 @@ struct InTheWay {
     former: Vec<Item>,
     /// What cannot be read.
     unreadable: Vec<Unreadable>,
+}
+
+impl InTheWay {
+    /// The same, and `own`, which goes too.
+    fn with(mut self, own: Option<&Item>) -> Self {
+        self.former.splice(0..0, own.cloned());
+        self
+    }
+
+    /// An operator's hold on what is replaced: `own`, and all that is in the way.
+    fn held_with(&self, own: Option<&Item>) -> Option<Paused> {
+        own.into_iter().chain(&self.former).find_map(|item| match &item.standing {
+            Standing::Paused(paused) if paused.reason != RESETTING => Some(paused.clone()),
+            _ => None,
+        })
+    }
 }
 
 /// What a command did.
@@ -280,18 +189,28 @@ impl Operator<'_> {
             Order::Import { item, .. } => listing.items.iter().find(|lies| lies.identity.key() == item.identity.key()),
             _ => found.own(),
         };
-        for item in own.into_iter().chain(found.former()) {
+        for item in own.into_iter().chain(found.former()).chain(found.others()) {
             self.refuse_leased(&place.name(), item)?;
         }
         let in_the_way = self.in_the_way(place, &order, &found)?;
+        let held = in_the_way.held_with(own);
+        // Where a secret hides a part of the place, a sweep may look for the cursor elsewhere than where it lies: then it goes, and is not
+        // emptied where it is. One that is held stays, since it is what holds the table.
+        let goes = matches!(order, Order::Reset) && place.identity().is_none() && held.is_none();
+        let (own, in_the_way) = if goes { (None, in_the_way.with(own)) } else { (own, in_the_way) };
         let login = match order {
             Order::Resume => self.refused_login(place, own).await?,
             _ => None,
         };
-        let known = Known { place, own, in_the_way: &in_the_way, login: login.as_ref().map(|(_, parked)| parked) };
+        let held = held.map(|held| held.reason);
+        let known = Known { place, own, in_the_way: &in_the_way, held: held.as_deref(), login: login.as_ref().map(|(_, parked)| parked) };
         let (announcement, changes) = announce::announce(self, &known, &order)?;
+        let found = match (&order, own) {
+            (Order::AcceptSchema, Some(item)) => self.found_schema(&place.name(), item).await?,
+            _ => None,
+        };
         let login = login.map(|(instance, _)| instance);
-        Ok(Prepared { place: place.clone(), own: own.cloned(), order, in_the_way, login, announcement, changes })
+        Ok(Prepared { place: place.clone(), own: own.cloned(), order, in_the_way, login, found, held, announcement, changes })
     }
 
     /// The instance of a table, if it has refused a login, and the refusal that lasts longest.
@@ -303,15 +222,17 @@ impl Operator<'_> {
 
     /// The order, with an exported cursor under the alias that its table has now.
     fn at_its_place(&self, place: &Place, order: Order) -> Result<Order, CommandError> {
-        let Order::Import { mut item, forward } = order else { return Ok(order) };
+        let Order::Import { mut item, forward, baseline } = order else { return Ok(order) };
         if let Some((_, Finding::Moved(moved))) = whose(self.places, &item.identity) {
             return Err(CommandError::Elsewhere { table: place.name(), moved });
         }
         item.identity.alias.clone_from(&place.alias);
-        Ok(Order::Import { item, forward })
+        Ok(Order::Import { item, forward, baseline })
     }
 
     /// What has to go for `order`, if it is one that replaces what is there.
+    ///
+    /// Of several cursors that fit the place as far as it is known, all but the one that stays are of a former place.
     fn in_the_way(&self, place: &Place, order: &Order, found: &Found<'_>) -> Result<InTheWay, CommandError> {
         let starts_anew = match order {
             Order::Reset => true,
@@ -320,8 +241,15 @@ impl Operator<'_> {
         };
         if starts_anew {
             let unreadable = if found.own().is_none() { found.unreadable.as_slice() } else { &[] };
+            let stays = match order {
+                Order::Import { item, .. } => Some(&item.identity),
+                _ => found.own().map(|item| &item.identity),
+            };
+            let fit = found.own().into_iter().chain(found.others());
+            let moved =
+                fit.filter(|item| stays.is_some_and(|stays| stays.moved(&item.identity).is_some() && stays.key() != item.identity.key()));
             return Ok(InTheWay {
-                former: found.former().cloned().collect(),
+                former: found.former().chain(moved).cloned().collect(),
                 unreadable: unreadable.iter().map(|lies| (*lies).clone()).collect(),
             });
         }
@@ -354,7 +282,7 @@ impl Operator<'_> {
     /// # Errors
     /// It was not done. An audit entry that could not be kept is logged and undoes nothing.
     pub async fn carry_out(&self, prepared: Prepared) -> Result<Outcome, CommandError> {
-        let Prepared { place, order, own, in_the_way, login, changes, .. } = prepared;
+        let Prepared { place, order, own, in_the_way, login, found, held, changes, .. } = prepared;
         let before = own.as_ref().or(in_the_way.former.first()).and_then(|item| item.progress.cursor.clone());
         let command = order.name();
         let mut outcome =
@@ -372,29 +300,66 @@ impl Operator<'_> {
         if let Some(instance) = &login {
             forget_logins(self.store, instance).await?;
         }
-        let own_key = own.as_ref().map(|item| item.identity.key());
+        let mut key = own.as_ref().map(|item| item.identity.key());
         outcome.after = match order {
-            Order::AcceptSchema => match &own {
-                Some(item) => self.accept(&table, item).await?.progress.cursor,
-                None => return Err(self.missing(&place)),
+            Order::AcceptSchema => match (&own, found) {
+                (Some(item), Some(found)) => self.accept(&table, item, found).await?.progress.cursor,
+                _ => return Err(self.missing(&place)),
             },
             Order::Reset => {
-                if let Some(item) = &own {
-                    let identity = place.identity_like(&item.identity);
-                    self.write(&table, &item.identity.key(), Change::Reset { identity, now_ms: self.host.now_ms() }).await?;
-                    forget_siblings(self.store, &item.identity.key()).await?;
+                if let Some(item) = own.as_ref().or(in_the_way.former.first().filter(|_| held.is_some())) {
+                    self.reset(&place, item, own.as_ref(), held).await?;
                 }
                 None
             }
             // The login was all there was to resume.
             Order::Resume if !own.as_ref().is_some_and(|item| is_held(&item.standing)) => outcome.before.clone(),
-            order => self.change(&place, order, own.as_ref()).await?.progress.cursor,
+            order => {
+                if let (Order::Import { item, .. }, Some(reason)) = (&order, held) {
+                    self.hold(&table, &item.identity, own.as_ref(), reason).await?;
+                }
+                let after = self.change(&place, order, own.as_ref()).await?;
+                key = Some(after.identity.key());
+                after.progress.cursor
+            }
         };
         for item in &in_the_way.former {
             self.take_away(&table, &item.identity.key()).await?;
         }
-        self.keep_audit(&outcome, own_key).await;
+        self.keep_audit(&outcome, key).await;
         Ok(outcome)
+    }
+
+    /// Starts the table of `like` anew in its place, where `own` lies. What lies beside it goes first, and no sweep comes in between:
+    /// it could put there what it begins with. Until all is done an operator holds the table; `held` holds it on.
+    async fn reset(&self, place: &Place, like: &Item, own: Option<&Item>, held: Option<String>) -> Result<(), CommandError> {
+        let (table, identity, stays_held) = (place.name(), place.identity_like(&like.identity), held.is_some());
+        self.hold(&table, &identity, own, held.unwrap_or_else(|| RESETTING.to_owned())).await?;
+        let key = identity.key();
+        forget_siblings(self.store, &key).await?;
+        self.write(&table, &key, Change::Reset { identity, now_ms: self.host.now_ms() }).await?;
+        if !stays_held {
+            self.write(&table, &key, Change::Resume { now_ms: self.host.now_ms() }).await?;
+        }
+        Ok(())
+    }
+
+    /// Holds a table, of which `own` lies in the store, before its cursor is replaced.
+    async fn hold(&self, table: &str, identity: &Identity, own: Option<&Item>, reason: String) -> Result<(), CommandError> {
+        match own {
+            Some(own) if matches!(own.standing, Standing::Paused(_)) => return Ok(()),
+            Some(_) => {}
+            None => self.create(table, identity.clone()).await?,
+        }
+        self.write(table, &identity.key(), Change::Pause { reason, now_ms: self.host.now_ms() }).await.map(drop)
+    }
+
+    /// Makes the item of a table that has none.
+    async fn create(&self, table: &str, identity: Identity) -> Result<(), CommandError> {
+        match self.write(table, &identity.key(), Change::Create(identity.clone())).await {
+            Ok(_) | Err(CommandError::Changed { refusal: Refusal::Exists, .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Keeps who did what. `key`: where it was done, if something lay there.
@@ -423,37 +388,59 @@ impl Operator<'_> {
             (_, None) => {
                 let identity = place.identity().ok_or_else(|| self.missing(place))?;
                 let key = identity.key();
-                match self.write(&table, &key, Change::Create(identity)).await {
-                    Ok(_) | Err(CommandError::Changed { refusal: Refusal::Exists, .. }) => key,
-                    Err(error) => return Err(error),
-                }
+                self.create(&table, identity).await?;
+                key
             }
         };
+        let mut baseline = None;
         let change = match order {
             Order::Rewind(Rewinding { to, request_id, .. }) => {
                 Change::Rewind(Rewind { to, now_ms, revision: own.map(|item| item.revision), request_id })
             }
             Order::Pause { reason } => Change::Pause { reason, now_ms },
             Order::Resume | Order::Reset | Order::AcceptSchema => Change::Resume { now_ms },
-            Order::Import { item, .. } => Change::Import(Import { item: *item, now_ms }),
+            Order::Import { item, baseline: exported, .. } => {
+                baseline = exported;
+                Change::Import(Import { item: *item, now_ms })
+            }
         };
         // The dedup window is gone with the write, whatever lies beside the item: the item names none.
-        self.write(&table, &key, change).await
+        let after = self.write(&table, &key, change).await?;
+        if let Some(baseline) = baseline {
+            // After the cursor that names it: an import that is refused leaves the one that is there. If it is cut off here it can be given again.
+            self.store.put_blob(&key.connector, &key.sibling(BASELINE), baseline.as_bytes(), Expect::Any, None).await?;
+        }
+        Ok(after)
     }
 
-    /// Makes the schema that was found the baseline. If this is cut off in between, the cursor still names the old one, and
-    /// the command can be given again.
-    async fn accept(&self, table: &str, item: &Item) -> Result<Item, CommandError> {
-        let key = item.identity.key();
-        let Some(found) = self.store.get_blob(&key.connector, &key.sibling(FOUND_SCHEMA)).await? else {
-            return Err(CommandError::NoBaseline { table: table.to_owned(), why: "the schema that was found is not there any more" });
-        };
-        self.store.put_blob(&key.connector, &key.sibling(BASELINE), &found.bytes, Expect::Any, None).await?;
-        let baseline = baseline_digest(&found.bytes);
-        let accept = Change::Accept { baseline, revision: item.revision, now_ms: self.host.now_ms() };
-        let after = self.write(table, &key, accept).await?;
-        self.store.remove_blob(&key.connector, &key.sibling(FOUND_SCHEMA)).await?;
-        Ok(after)
+    /// The schema that a table waits with.
+    async fn found_schema(&self, table: &str, item: &Item) -> Result<Option<Shown>, CommandError> {
+        let Standing::Waiting(told) = &item.standing else { return Ok(None) };
+        if told.code != SCHEMA_CHANGED {
+            return Ok(None);
+        }
+        let digest = self.found_digest(table, &item.identity.key()).await?;
+        Ok(Some(Shown { told: told.clone(), digest }))
+    }
+
+    async fn found_digest(&self, table: &str, key: &Key) -> Result<String, CommandError> {
+        match self.store.get_blob(&key.connector, &key.sibling(FOUND_SCHEMA)).await? {
+            Some(found) => Ok(baseline_digest(&found.bytes)),
+            None => Err(CommandError::NoBaseline {
+                table: table.to_owned(),
+                why: "what the table was found with is not in this store; the next sweep puts it there",
+            }),
+        }
+    }
+
+    /// Makes the schema that was shown the baseline, by naming it: one write, which may be refused and destroys nothing. Sweeps that
+    /// came in between, and found the table as it was shown, are no reason to refuse it.
+    async fn accept(&self, table: &str, item: &Item, found: Shown) -> Result<Item, CommandError> {
+        let (key, Shown { told, digest }) = (item.identity.key(), found);
+        if self.found_digest(table, &key).await? != digest {
+            return Err(CommandError::Changed { table: table.to_owned(), refusal: Refusal::Untold });
+        }
+        self.write(table, &key, Change::Accept { baseline: digest, told, now_ms: self.host.now_ms() }).await
     }
 
     /// Removes a cursor and what lies beside it.

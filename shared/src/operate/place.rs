@@ -10,7 +10,7 @@
 
 use crate::config::placeholder::{Provider, Template};
 use crate::config::{Connector, Env};
-use crate::cursor::{Identity, Item, Listing, Moved, Unreadable};
+use crate::cursor::{Identity, Item, Listing, Moved, Position, Unreadable};
 
 /// A table of a document, and what is known of its cursor's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Place {
     pub id_field: Option<String>,
     /// What chooses the rows.
     pub fingerprint: Option<String>,
+    /// Where the table begins that has no cursor, if its document says so by a position.
+    pub start: Option<Position>,
 }
 
 /// How a stored cursor relates to the documents.
@@ -62,6 +64,7 @@ impl Place {
             field: known.field,
             id_field: known.id_field,
             fingerprint: known.fingerprint,
+            start: (kind.cursors.start)(&connector.values, alias).map(|(_, start)| start),
         }
     }
 
@@ -141,6 +144,8 @@ pub fn whose_unreadable<'p>(places: &'p [Place], lies: &Unreadable) -> Option<&'
 pub struct Found<'i> {
     /// What lies in the table's place, and how it differs in what no place says.
     own: Option<(&'i Item, Option<Moved>)>,
+    /// What seems to lie there too, because a secret hides a part of the place: a sweep goes on from one of them.
+    others: Vec<&'i Item>,
     /// Cursors of other places that carry the alias, and that no table goes on from.
     former: Vec<(&'i Item, Moved)>,
     /// Whether another query of the table has a cursor.
@@ -166,21 +171,34 @@ impl<'i> Found<'i> {
     }
 
     fn take(&mut self, place: &Place, item: &'i Item, finding: Finding) {
-        let lies_there = place.lies_at(&item.identity);
-        // Where a secret hides the instance, two can seem to lie there; the one with the alias is the one.
-        let is_better = self.own.as_ref().is_none_or(|(own, _)| own.identity.alias != place.alias);
-        match finding {
-            Finding::ChangedQuery => self.changed_query = true,
-            Finding::Moved(moved) if lies_there && is_better => self.own = Some((item, Some(moved))),
-            Finding::Current if is_better => self.own = Some((item, None)),
-            Finding::Moved(moved) if !lies_there => self.former.push((item, moved)),
-            Finding::Current | Finding::Moved(_) => {}
+        let moved = match finding {
+            Finding::ChangedQuery => {
+                self.changed_query = true;
+                return;
+            }
+            Finding::Moved(moved) if !place.lies_at(&item.identity) => {
+                self.former.push((item, moved));
+                return;
+            }
+            Finding::Moved(moved) => Some(moved),
+            Finding::Current => None,
+        };
+        // Where a secret hides the instance, two can seem to lie there: sweeps use the one that was started last.
+        let rank = |item: &Item| (item.started_ms, item.identity.alias == place.alias);
+        match &self.own {
+            Some((own, _)) if rank(own) >= rank(item) => self.others.push(item),
+            _ => self.others.extend(self.own.replace((item, moved)).map(|(before, _)| before)),
         }
     }
 
     /// What lies in the table's place, whether a sweep goes on from it or not.
     pub fn own(&self) -> Option<&'i Item> {
         self.own.as_ref().map(|(item, _)| *item)
+    }
+
+    /// What seems to lie in the table's place too, because a secret hides a part of it.
+    pub fn others(&self) -> impl Iterator<Item = &'i Item> {
+        self.others.iter().copied()
     }
 
     /// The cursor that the table's next sweep goes on from.
@@ -232,6 +250,7 @@ pub(super) fn place() -> Place {
         field: Some("sys_updated_on".into()),
         id_field: Some("sys_id".into()),
         fingerprint: Some(Identity::fingerprint_of(&["incident", "", "true"])),
+        start: None,
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::place::{Finding, Found, Place, whose, whose_unreadable};
 use super::rfc3339;
-use crate::cursor::{Counters, CursorStore, Failed, Item, LeaseTerm, Listing, Parked, Phase, Position, Standing, StoreError};
+use crate::cursor::{Counters, CursorStore, Failed, Item, LeaseTerm, Listing, Parked, Phase, Position, REMARK_NOTE, Standing, StoreError};
 use crate::sweep::{Hindrance, Reason, hindrance, refused_logins};
 
 /// The answer to "is it up to date?".
@@ -287,7 +287,7 @@ fn of_item(place: &Place, item: &Item, term: LeaseTerm, now_ms: i64) -> TableSta
         next_try,
         failures: failed.as_ref().map_or(0, |failed| failed.times),
         failed_at: failed.map(|failed| rfc3339(failed.at_ms)),
-        remark: item.progress.notes.get("remark").cloned(),
+        remark: item.progress.notes.get(REMARK_NOTE).cloned(),
         phase: Some(item.progress.phase),
         cursor: item.progress.cursor.clone(),
         swept_to: item.progress.swept_to_ms.map(rfc3339),
@@ -337,7 +337,8 @@ fn parked(stop: &Parked) -> Stands {
 
 /// What lies in the store that no table of `places` goes on from.
 fn orphans(listing: &Listing, places: &[Place]) -> Vec<Orphan> {
-    let items = listing.items.iter().filter_map(|item| orphan(item, places));
+    let used = |owner: &Place, item: &Item| Found::of(owner, places, listing).others().all(|other| !std::ptr::eq(other, item));
+    let items = listing.items.iter().filter_map(|item| orphan(item, places, used));
     let unreadable = listing.unreadable.iter().filter(|lies| whose_unreadable(places, lies).is_none()).map(|lies| Orphan {
         connector: lies.key.connector.clone(),
         table: lies.identity.as_ref().map_or_else(|| "?".to_owned(), |identity| identity.alias.clone()),
@@ -349,12 +350,15 @@ fn orphans(listing: &Listing, places: &[Place]) -> Vec<Orphan> {
     items.chain(unreadable).collect()
 }
 
-fn orphan(item: &Item, places: &[Place]) -> Option<Orphan> {
+/// `is_used`: whether it is the one of those that fit a table's place.
+fn orphan(item: &Item, places: &[Place], is_used: impl Fn(&Place, &Item) -> bool) -> Option<Orphan> {
     let why = match whose(places, &item.identity) {
         None => Why::NoDocument,
         Some((_, Finding::ChangedQuery)) => Why::ChangedQuery,
         Some((_, Finding::Moved(_))) => Why::Moved,
-        Some((_, Finding::Current)) => return None,
+        Some((owner, Finding::Current)) if is_used(owner, item) => return None,
+        // A secret hides where the table is now; the one of its cursors that was started last is there.
+        Some((_, Finding::Current)) => Why::Moved,
     };
     Some(Orphan {
         connector: item.identity.connector.clone(),

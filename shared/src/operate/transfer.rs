@@ -1,10 +1,25 @@
 //! Cursors as lines of JSON: to carry them into another store, to keep a copy, to answer "where did it stand?".
+//!
+//! What lies beside cursors and must not be lost goes with them, as lines of a kind of their own ([`Beside`]).
+
+mod beside;
 
 use serde::Deserialize;
+
+pub use beside::{Beside, beside};
 
 use super::shown;
 use crate::assembly;
 use crate::cursor::{Identity, Item, StoreError, StoredWindow, decode, encode};
+
+/// A line of an export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// A cursor.
+    Cursor(Box<Item>),
+    /// What lies beside cursors.
+    Beside(Beside),
+}
 
 /// The line of an item. What belongs to the place it lies in stays behind: the lease and the dedup window.
 pub fn export_line(item: &Item) -> String {
@@ -13,12 +28,20 @@ pub fn export_line(item: &Item) -> String {
     encode(&item)
 }
 
+/// Reads a line of an export.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_line(line: &str) -> Result<Line, String> {
+    if beside::is_one(line) { beside::read(line).map(Line::Beside) } else { read_cursor(line).map(|item| Line::Cursor(Box::new(item))) }
+}
+
 /// Reads a line that [`export_line`] wrote. Its position is read by its source, as one that is typed: what no sweep could go on from
 /// is told here, and not by the next sweep.
 ///
 /// # Errors
 /// It is not one, or of a newer program, or its position is none of its source.
-pub fn read_line(line: &str) -> Result<Item, String> {
+fn read_cursor(line: &str) -> Result<Item, String> {
     #[derive(Deserialize)]
     struct Named {
         identity: Identity,
@@ -68,10 +91,10 @@ mod tests {
         item.tries = 2;
         item.progress.window = StoredWindow::Beside(3);
         item.lease = Some(crate::cursor::Lease { owner: "o".into(), until_ms: 1 });
-        let back = read_line(&export_line(&item)).expect("a line");
+        let back = read_cursor(&export_line(&item)).expect("a line");
         assert_eq!((back.lease, back.tries, back.progress.window), (None, 0, StoredWindow::None));
         assert_eq!(back.identity, item.identity);
-        assert!(read_line("{}").is_err());
+        assert!(read_cursor("{}").is_err());
     }
 
     #[test]
@@ -95,7 +118,7 @@ mod tests {
             ("sqlserver", r#"{"sequence":"7"}"#),
             ("sqlserver", r#"{"sequence":null}"#),
         ] {
-            read_line(&line(source, cursor)).unwrap_or_else(|error| panic!("{source} {cursor}: {error}"));
+            read_cursor(&line(source, cursor)).unwrap_or_else(|error| panic!("{source} {cursor}: {error}"));
         }
         for (source, cursor) in [
             ("servicenow", r#"{"timestamp":"2026-99-01 00:00:00","sys_id":""}"#),
@@ -106,11 +129,11 @@ mod tests {
             ("sqlserver", r#"{"sequence":"five"}"#),
             ("sqlserver", r#"{"timestamp":"2026-01-01 00:00:00","sys_id":""}"#),
         ] {
-            let error = read_line(&line(source, cursor)).expect_err(cursor);
+            let error = read_cursor(&line(source, cursor)).expect_err(cursor);
             assert!(error.contains("c/t") && error.contains("is no position of"), "{error}");
         }
-        assert!(read_line(&line("elsewhere", "null")).is_err_and(|error| error.contains("there is no source")));
-        let damaged = read_line("{\"identity\":3}").expect_err("damaged");
+        assert!(read_cursor(&line("elsewhere", "null")).is_err_and(|error| error.contains("there is no source")));
+        let damaged = read_cursor("{\"identity\":3}").expect_err("damaged");
         assert!(!damaged.contains("line"), "{damaged}");
     }
 }

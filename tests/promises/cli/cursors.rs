@@ -283,3 +283,77 @@ fn a_damaged_database_is_moved_away_before_its_copy_is_imported() {
     keys.dedup();
     assert_eq!(keys.len(), 100, "no row is lost");
 }
+
+#[test]
+fn a_copy_without_what_cannot_be_read_says_what_is_missing_and_is_no_success() {
+    let mut bed = Bed::new(40);
+    bed.set("snow.tables", "inc,act");
+    for (key, value) in [("name", "incident"), ("topic", "snow.active"), ("query", "active=true")] {
+        bed.set(&format!("snow.table.act.{key}"), value);
+    }
+    bed.sweep(&[]).expect(0);
+    assert_eq!(bed.run(&["cursor", "export"]).expect(0).stdout.lines().count(), 2);
+    let database = rusqlite::Connection::open(bed.path("tablesweep.db")).expect("the database");
+    let renewed = "UPDATE item SET body = json_set(body, '$.format', 99) WHERE json_extract(body, '$.identity.alias') = 'act'";
+    assert_eq!(database.execute(renewed, []).expect("changed"), 1);
+    let ended = bed.run(&["cursor", "export"]).expect(1);
+    assert_eq!(ended.stdout.lines().count(), 1, "what there is: {ended:?}");
+    assert!(
+        ended.stdout.contains("\"alias\":\"inc\"") && ended.stderr.contains("snow/act") && ended.stderr.contains("not whole"),
+        "{ended:?}"
+    );
+    assert_eq!(bed.run(&["cursor", "export", "--table", "inc"]).expect(0).stdout, ended.stdout);
+    let ended = bed.run(&["cursor", "export", "--table", "act"]).expect(1);
+    assert!(ended.stdout.is_empty() && ended.stderr.contains("snow/act") && ended.stderr.contains("format 99"), "{ended:?}");
+    let ended = bed.run(&["cursor", "show", "--table", "act"]).expect(0);
+    assert!(ended.stderr.contains("snow/act") && !ended.stdout.contains("no cursor"), "{ended:?}");
+}
+
+#[test]
+fn the_schemas_of_topics_go_with_the_cursors_and_a_copy_without_them_is_still_one() {
+    let mut bed = Bed::new(40);
+    bed.set("snow.source.schema.mode", "strings");
+    bed.sweep(&[]).expect(0);
+    let exported = bed.run(&["cursor", "export"]).expect(0).stdout;
+    let (cursor, schema) = exported.split_once('\n').expect("two lines");
+    for line in [cursor, schema] {
+        super::schemas::keeps("cursor-export-line", &serde_json::from_str(line).expect("JSON"));
+    }
+    assert!(schema.contains("topic/snow.incident/strings#schema"), "{schema}");
+    std::fs::write(bed.path("cursors.ndjson"), &exported).expect("written");
+    let other = ["--cursors", "sqlite:other.db"];
+    let ended = bed.run(&[&["cursor", "import", "cursors.ndjson", "--yes"][..], &other].concat()).expect(0);
+    assert!(ended.stderr.contains("puts the schema topic/snow.incident/strings#schema"), "{}", ended.stderr);
+    let again = bed.run(&[&["cursor", "export"][..], &other].concat()).expect(0).stdout;
+    assert_eq!(again.lines().nth(1), Some(schema.trim_end()), "the same version of the same fields");
+    std::fs::write(bed.path("older.ndjson"), cursor).expect("written");
+    bed.run(&["cursor", "import", "older.ndjson", "--yes", "--cursors", "sqlite:third.db"]).expect(0);
+    std::fs::write(bed.path("damaged.ndjson"), exported.replace("#schema", "#probe")).expect("written");
+    let ended = bed.run(&["cursor", "import", "damaged.ndjson", "--yes"]).expect(2);
+    assert!(ended.stderr.contains("line 2: "), "{}", ended.stderr);
+}
+
+#[test]
+fn a_paused_table_that_is_reset_stays_paused_and_says_so() {
+    let bed = Bed::new(40);
+    bed.sweep(&[]).expect(0);
+    bed.run(&["cursor", "pause", "--table", "inc", "--reason", "an upgrade", "--yes"]).expect(0);
+    let ended = bed.run(&["cursor", "reset", "--table", "inc", "--yes"]).expect(0);
+    assert!(ended.stderr.contains("; it stays paused: an upgrade"), "{}", ended.stderr);
+    let status = bed.status();
+    assert_eq!((&status["state"], &status["reason"]["message"]), (&"paused".into(), &"an upgrade".into()));
+    bed.run(&["cursor", "resume", "--table", "inc", "--yes"]).expect(0);
+    assert_eq!(bed.sweep(&[]).expect(0).table()["rows"], 40);
+}
+
+#[test]
+fn a_rewind_of_a_table_that_has_not_begun_is_refused_for_what_it_would_leave_out_and_else_done() {
+    let bed = Bed::new(100);
+    bed.run(&["cursor", "pause", "--table", "inc", "--yes"]).expect(0);
+    let rewind = |to: &str| bed.run(&["cursor", "rewind", "--table", "inc", "--to", to, "--yes"]);
+    let ended = rewind("2026-01-01 00:00:03").expect(2);
+    assert!(ended.stderr.contains("2026-01-01 00:00:00, where its document begins"), "{}", ended.stderr);
+    rewind("2025-12-31 00:00:00").expect(0);
+    bed.run(&["cursor", "resume", "--table", "inc", "--yes"]).expect(0);
+    assert_eq!(bed.sweep(&[]).expect(0).table()["rows"], 100);
+}

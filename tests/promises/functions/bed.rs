@@ -241,7 +241,7 @@ impl Bed {
         let Identity { connector, alias, source, instance, table, field, id_field, fingerprint } =
             self.item(alias).await.expect("an item").identity;
         let [instance, table, field, id_field, fingerprint] = [instance, table, field, id_field, fingerprint].map(Some);
-        let place = Place { connector, alias, source, instance, table, field, id_field, fingerprint };
+        let place = Place { connector, alias, source, instance, table, field, id_field, fingerprint, start: None };
         let (host, places) = (Host::system(), std::slice::from_ref(&place));
         let operator = Operator { store: &store, host: &host, places, who: "test".to_owned() };
         let prepared = operator.prepare(&place, Order::Pause { reason: "maintenance".to_owned() }).await.expect("prepared");

@@ -194,12 +194,18 @@ impl Bed {
 
     /// An operator's command on the only table; the announcement, and what it did.
     pub async fn order(&self, order: Order) -> (String, Outcome) {
+        self.order_after(order, async || {}).await
+    }
+
+    /// The same, with something that happens while a person is asked.
+    pub async fn order_after(&self, order: Order, asked: impl AsyncFnOnce()) -> (String, Outcome) {
         let documents = load(&self.documents(), SOURCES, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
         let places = Place::of(&documents.connectors[0], &|_| None);
         let (store, host) = (self.store().await, Host::system());
         let operator = Operator { store: &*store, host: &host, places: &places, who: "ada".to_owned() };
         let prepared = operator.prepare(&places[0], order).await.unwrap_or_else(|error| panic!("{error}"));
         let announcement = prepared.announcement.clone();
+        asked().await;
         let outcome = operator.carry_out(prepared).await.unwrap_or_else(|error| panic!("{error}"));
         (announcement, outcome)
     }

@@ -1,7 +1,7 @@
 //! A table that changes its form, or whose sequence begins anew.
 
 use tablesweep::cursor::Standing;
-use tablesweep::operate::{Activity, Order, Place, Rewinding, read_position, status};
+use tablesweep::operate::{Activity, Order, Place, Rewinding, beside, read_position, status};
 use tablesweep::source::LeftOut;
 use tablesweep::sweep::{Allowance, ByteBudget, Outcome, TableReport};
 
@@ -174,4 +174,88 @@ async fn a_readable_secondary_that_is_behind_the_cursor_is_no_regression() {
     let report = bed.sweep().await;
     assert_eq!((report.outcome, code(&report)), (Outcome::CaughtUp, None), "{report:?}");
     assert!(bed.server.attempts().iter().all(|attempt| attempt.request.read_only), "the intent was sent");
+}
+
+#[tokio::test]
+async fn a_schema_is_accepted_whatever_ticks_come_between_and_the_next_change_is_told_against_it() {
+    let bed = Bed::new();
+    bed.insert(3);
+    bed.sweep().await;
+    bed.run("ALTER TABLE dbo.orders ADD extra int NULL");
+    bed.insert(2);
+    bed.sweep().await;
+    let tick = async || assert_eq!(bed.sweep().await.outcome, Outcome::Paused);
+    let (_, outcome) = bed.order_after(Order::AcceptSchema, tick).await;
+    assert!(outcome.changed, "{outcome:?}");
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 2), "{report:?}");
+    bed.run("ALTER TABLE dbo.orders ALTER COLUMN note nvarchar(500) NOT NULL");
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, code(&report)), (Outcome::CaughtUp, None), "a change that does not count: {report:?}");
+    bed.run("ALTER TABLE dbo.orders DROP COLUMN extra");
+    let report = bed.sweep().await;
+    assert!(report.outcome == Outcome::Paused && message(&report).contains("column extra (int NULL) is gone"), "{report:?}");
+}
+
+/// The only cursor is carried into an empty store, with its baseline or as an older program exported it.
+async fn carried(bed: &Bed, with_baseline: bool) {
+    let item = bed.item().await;
+    let found = beside(&*bed.store().await, "shop", &[&item]).await.expect("listed");
+    let baseline = found.iter().find_map(|beside| beside.baseline_of(&item)).map(str::to_owned);
+    assert!(baseline.is_some(), "{found:?}");
+    for file in ["cursors.db", "cursors.db-wal", "cursors.db-shm"] {
+        let _ = std::fs::remove_file(bed.path(file));
+    }
+    let baseline = baseline.filter(|_| with_baseline);
+    bed.order(Order::Import { item: Box::new(item), forward: false, baseline }).await;
+}
+
+#[tokio::test]
+async fn a_cursor_in_another_store_is_held_by_what_counts_and_by_nothing_else() {
+    for (with_baseline, sweeps_first) in [(true, false), (true, true), (false, true)] {
+        let bed = Bed::new();
+        bed.insert(3);
+        bed.sweep().await;
+        carried(&bed, with_baseline).await;
+        bed.insert(2);
+        if sweeps_first {
+            assert_eq!(bed.sweep().await.rows, 2);
+        }
+        bed.run("ALTER TABLE dbo.orders ALTER COLUMN note nvarchar(500) NOT NULL");
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report)), (Outcome::CaughtUp, None), "{with_baseline} {sweeps_first}: {report:?}");
+        bed.run("ALTER TABLE dbo.orders ADD extra int NULL");
+        let report = bed.sweep().await;
+        assert!(report.outcome == Outcome::Paused && message(&report).contains("column extra (int NULL) is new"), "{report:?}");
+        assert_eq!(bed.keys(), bed.expected());
+    }
+}
+
+async fn remark(bed: &Bed) -> Option<String> {
+    let places = Place::of(&bed.assembly().documents().connectors[0], &|_| None);
+    status(Some(&*bed.store().await), "here", &places, 0).await.expect("a status").tables.remove(0).remark
+}
+
+#[tokio::test]
+async fn a_cursor_that_was_set_above_all_rows_is_said_until_a_row_passes_it() {
+    const CODE: &str = "Source.CursorAboveAll";
+    let bed = Bed::with_table("CREATE TABLE dbo.orders (id int CONSTRAINT orders_id PRIMARY KEY)");
+    bed.sweep().await;
+    let to = read_position("sqlserver", "100").expect("digits");
+    bed.order(Order::Rewind(Rewinding { to, forward: true, request_id: None })).await;
+    let report = bed.sweep().await;
+    assert_eq!((report.outcome, code(&report)), (Outcome::CaughtUp, None), "of an empty table nothing is known: {report:?}");
+    bed.run("INSERT INTO dbo.orders (id) VALUES (4), (5)");
+    for _ in 0..2 {
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, report.rows, code(&report)), (Outcome::CaughtUp, 0, Some(CODE)), "{report:?}");
+        assert!(message(&report).contains("stands at 100, where it was set by hand") && message(&report).contains("--to 5"), "{report:?}");
+        assert_eq!(remark(&bed).await.as_deref(), Some(CODE));
+    }
+    bed.run("INSERT INTO dbo.orders (id) VALUES (101)");
+    let report = bed.sweep().await;
+    assert_eq!((report.rows, code(&report), remark(&bed).await), (1, None, None), "{report:?}");
+    // From now on the cursor is a row's.
+    bed.run("DELETE FROM dbo.orders WHERE id = 101");
+    assert_eq!(code(&bed.sweep().await), Some("Source.SequenceRegressed"));
 }

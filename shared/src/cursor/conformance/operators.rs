@@ -1,6 +1,9 @@
 //! Promises about what is written by hand.
 
-use super::super::{Change, Import, Item, Lease, Paused, Phase, Progress, Refusal, Rewind, Standing, StoredWindow, WriteError};
+use super::super::{
+    BASELINE_KEPT_NOTE, BASELINE_NOTE, Change, Import, Item, Lease, Paused, Phase, Progress, Refusal, Rewind, Standing, StoredWindow,
+    Waiting, WriteError,
+};
 use super::{Bed, START, TERM, Table, hold_of, identity, position, progress, refusal};
 
 pub(super) async fn a_paused_table_is_not_swept_until_it_is_resumed(bed: &dyn Bed) {
@@ -115,13 +118,12 @@ pub(super) async fn a_reset_starts_anew_and_keeps_counting_revisions(bed: &dyn B
     let identity = super::Identity { id_field: "u_id".to_owned(), ..item.identity };
     let reset = super::write(Change::Reset { identity: identity.clone(), now_ms: START });
     let item = table.send(&reset).await.expect("nobody holds it");
+    // The same request rewinds it no second time, and whoever holds it has not let go of it.
     let rewound_by = Some("r".to_owned());
-    assert_eq!(
-        item,
-        Item { revision: 6, write_id: reset.id, rewound_by, ..Item::new(identity) },
-        "the same request rewinds it no second time"
-    );
+    let standing = Standing::Paused(Paused { reason: "why".to_owned(), since_ms: START });
+    assert_eq!(item, Item { revision: 6, write_id: reset.id, rewound_by, standing, ..Item::new(identity) });
     assert_eq!(table.item().await, item);
+    table.write(Change::Resume { now_ms: START }).await.expect("nobody holds it");
     table.tick("a", START).await.expect("as if never swept");
 }
 
@@ -147,6 +149,29 @@ pub(super) async fn an_import_creates_or_replaces(bed: &dyn Bed) {
         assert_eq!(item, expected);
         assert_eq!(table.item().await, item);
     }
+    let active = Change::Import(Import { item: Item { standing: Standing::Active, ..exported.clone() }, now_ms: START });
+    let item = table.write(active).await.expect("nobody holds it");
+    assert_eq!(item.standing, exported.standing, "a table that is held here stays held");
+}
+
+pub(super) async fn a_schema_is_accepted_while_the_table_waits_for_what_was_told_whatever_ticks_come_between(bed: &dyn Bed) {
+    let table = Table::created(bed).await;
+    let waiting = |message: &str| Waiting::after(&Standing::Active, "Source.SchemaChanged", message.to_owned(), START);
+    let accept = |message: &str| Change::Accept { baseline: "new".to_owned(), told: waiting(message), now_ms: START };
+    let mut item = table.acquire("a", START).await.expect("free");
+    item.progress.notes.insert(BASELINE_KEPT_NOTE.to_owned(), String::new());
+    table.release(&item, Standing::Waiting(waiting("one"))).await;
+    // A tick finds it as it was.
+    let item = table.tick("b", START).await.expect("it is looked at");
+    assert_eq!(refusal(table.write(accept("one")).await), Refusal::Leased { until_ms: START + TERM });
+    let item = table.release(&item, Standing::Waiting(waiting("one"))).await;
+    assert_eq!(refusal(table.write(accept("another")).await), Refusal::Untold);
+    assert_eq!(table.item().await, item);
+    let item = table.write(accept("one")).await.expect("as it was told");
+    let notes = [(BASELINE_NOTE.to_owned(), "new".to_owned())].into();
+    let expected = Progress { notes, ..item.progress.clone() };
+    assert_eq!((item.standing, item.progress), (Standing::Active, expected));
+    assert_eq!(refusal(table.write(accept("one")).await), Refusal::Untold, "it waits no more");
 }
 
 pub(super) async fn sixteen_writers_lose_no_update(bed: &dyn Bed) {

@@ -61,6 +61,15 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     proptest::collection::vec(act, 1..60)
 }
 
+fn waiting() -> Waiting {
+    Waiting::after(&Standing::Active, "c", "m".to_owned(), 0)
+}
+
+/// A table that waits now and then.
+fn standing(number: u64) -> Standing {
+    if number.is_multiple_of(2) { Standing::Active } else { Standing::Waiting(waiting()) }
+}
+
 /// What `act` asks for, from somebody who knows the item as it was in `known`.
 fn change(act: &Act, known: Option<&Item>, number: u64, now_ms: i64) -> Change {
     let owner = format!("owner-{}", act.who);
@@ -75,10 +84,10 @@ fn change(act: &Act, known: Option<&Item>, number: u64, now_ms: i64) -> Change {
         0 | 1 => Change::Acquire(Acquire { owner, until_ms: now_ms + 100, now_ms, scheduled: (act.what == 1).then_some(50) }),
         2 | 3 => Change::Commit(hold, progress),
         4 => Change::Renew(hold, now_ms + 100),
-        5 => Change::Release(hold, progress, Standing::Active),
+        5 => Change::Release(hold, progress, standing(number)),
         6 => Change::Pause { reason: "why".to_owned(), now_ms },
         7 => Change::Resume { now_ms },
-        8 => Change::Accept { baseline: "digest".to_owned(), revision: hold.revision, now_ms },
+        8 => Change::Accept { baseline: "digest".to_owned(), told: waiting(), now_ms },
         _ => Change::Rewind(Rewind { to: Position::new([("sequence", None)]), now_ms, revision: None, request_id: None }),
     }
 }

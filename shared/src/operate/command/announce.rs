@@ -16,6 +16,8 @@ pub(super) struct Known<'k> {
     pub(super) own: Option<&'k Item>,
     /// What goes away with it.
     pub(super) in_the_way: &'k InTheWay,
+    /// Why an operator holds what is replaced, and so what takes its place.
+    pub(super) held: Option<&'k str>,
     /// The login that the table's instance has refused.
     pub(super) login: Option<&'k Parked>,
 }
@@ -34,7 +36,7 @@ pub(super) fn announce(operator: &Operator<'_>, known: &Known<'_>, order: &Order
     Ok(match order {
         Order::Rewind(rewinding) => {
             let item = known.own.ok_or_else(missing)?;
-            (rewind(&table, item, rewinding)? + &in_future(operator, item, Some(&rewinding.to)), true)
+            (rewind(known.place, item, rewinding)? + &in_future(operator, item, Some(&rewinding.to)), true)
         }
         Order::Reset => reset(known, store),
         Order::Pause { reason } => {
@@ -45,7 +47,7 @@ pub(super) fn announce(operator: &Operator<'_>, known: &Known<'_>, order: &Order
         }
         Order::Resume => resume(known, store),
         Order::AcceptSchema => accept_schema(&table, known.own.ok_or_else(missing)?, known.place)?,
-        Order::Import { item, forward } => {
+        Order::Import { item, forward, .. } => {
             (import(operator, known, item, *forward)? + &in_future(operator, item, item.progress.cursor.as_ref()), true)
         }
     })
@@ -58,22 +60,40 @@ fn in_future(operator: &Operator<'_>, item: &Item, to: Option<&Position>) -> Str
     said.map_or_else(String::new, |said| format!("; it {said}"))
 }
 
-fn rewind(table: &str, item: &Item, rewinding: &Rewinding) -> Result<String, CommandError> {
-    let from = item.progress.cursor.as_ref();
-    if !is_forward(&item.identity.source, from, &rewinding.to) {
-        return Ok(back(table, from, &rewinding.to));
+fn rewind(place: &Place, item: &Item, rewinding: &Rewinding) -> Result<String, CommandError> {
+    let (table, to, is_meant) = (place.name(), &rewinding.to, rewinding.forward);
+    match &item.progress.cursor {
+        Some(from) if is_forward(&item.identity.source, from, to) => forward(&table, from, to, is_meant),
+        Some(from) => Ok(back(&table, from, to)),
+        None => begin(place, to, is_meant),
     }
-    forward(table, from, &rewinding.to, rewinding.forward)
 }
 
-fn back(table: &str, from: Option<&Position>, to: &Position) -> String {
-    format!("moves {table} from {} to {}: rows {} are delivered again", shown(from), shown(Some(to)), to_come(to))
+/// A table that has no cursor yet would begin where its document says.
+fn begin(place: &Place, to: &Position, is_meant: bool) -> Result<String, CommandError> {
+    let table = place.name();
+    let begins = place.start.as_ref().map(|start| shown(Some(start)));
+    let is_forward = place.start.as_ref().is_none_or(|start| is_forward(&place.source, start, to));
+    let set = format!("sets {table}, which has no cursor yet, to {}", shown(Some(to)));
+    match (begins, is_forward, is_meant) {
+        (None, _, false) => Err(CommandError::Untold { table, to: shown(Some(to)) }),
+        (None, _, true) => Ok(format!("{set}: rows before that are never delivered")),
+        (Some(from), true, false) => {
+            Err(CommandError::Forward { table, from: format!("{from}, where its document begins"), to: shown(Some(to)) })
+        }
+        (Some(from), true, true) => Ok(format!("{set}: rows from {from} on, where its document begins, to there are never delivered")),
+        (Some(from), false, _) => Ok(format!("{set}: rows {} are delivered, and its document would begin at {from}", to_come(to))),
+    }
 }
 
-fn forward(table: &str, from: Option<&Position>, to: &Position, is_meant: bool) -> Result<String, CommandError> {
-    let (from, to) = (shown(from), shown(Some(to)));
+fn back(table: &str, from: &Position, to: &Position) -> String {
+    format!("moves {table} from {} to {}: rows {} are delivered again", shown(Some(from)), shown(Some(to)), to_come(to))
+}
+
+fn forward(table: &str, from: &Position, to: &Position, is_meant: bool) -> Result<String, CommandError> {
+    let (from, to) = (shown(Some(from)), shown(Some(to)));
     if !is_meant {
-        return Err(CommandError::Forward { table: table.to_owned(), from, to });
+        return Err(CommandError::Forward { table: table.to_owned(), from: format!("the cursor at {from}"), to });
     }
     Ok(format!("moves {table} forward from {from} to {to}: rows between them are never delivered"))
 }
@@ -82,10 +102,12 @@ fn reset(known: &Known<'_>, store: &str) -> (String, bool) {
     let table = known.place.name();
     let anew = format!("the next sweep starts anew where the document says{}", anew(&known.place.source));
     let unreadable = unreadable(known.in_the_way);
-    match known.own.or(known.in_the_way.former.first()) {
+    let mut gone = known.own.into_iter().chain(&known.in_the_way.former);
+    match gone.next() {
         Some(item) => {
             let at = shown(item.progress.cursor.as_ref());
-            (format!("drops the cursor of {table} at {at}{}: {anew}", and(&unreadable)), true)
+            let others: String = gone.map(|item| and(&lies_at(item))).collect();
+            (format!("drops the cursor of {table} at {at}{others}{}: {anew}{}", and(&unreadable), stays(known)), true)
         }
         None if unreadable.is_empty() => (format!("{table} has no cursor in {store}: there is nothing to reset"), false),
         None => (format!("removes for {table} {unreadable}: {anew}"), true),
@@ -96,6 +118,15 @@ fn reset(known: &Known<'_>, store: &str) -> (String, bool) {
 fn unreadable(in_the_way: &InTheWay) -> String {
     let told = in_the_way.unreadable.iter().map(|lies| format!("what lies at {} and cannot be read ({})", lies.key.place, lies.detail));
     told.collect::<Vec<_>>().join(", and ")
+}
+
+fn lies_at(item: &Item) -> String {
+    format!("the cursor at {}", item.identity.key().place)
+}
+
+/// That a table which an operator holds is not swept when its cursor is replaced.
+fn stays(known: &Known<'_>) -> String {
+    known.held.map_or_else(String::new, |reason| format!("; it stays paused: {reason}"))
 }
 
 fn and(what: &str) -> String {
@@ -159,23 +190,27 @@ fn import(operator: &Operator<'_>, known: &Known<'_>, item: &Item, is_meant: boo
     let from = known.cursor();
     let moves = match (from, to) {
         (None, _) => format!("sets {table}, which has no cursor in {}, to {}, as it was exported", operator.store.name(), shown(to)),
-        (Some(_), None) => format!(
+        (Some(from), None) => format!(
             "drops the cursor of {table} at {}, since the exported one has not begun: the next sweep starts where the document says{}",
-            shown(from),
+            shown(Some(from)),
             anew(&item.identity.source)
         ),
         (Some(from), Some(to)) if from == to => {
             format!("{table} stands at {} already; all else is set as it was exported", shown(Some(to)))
         }
-        (Some(_), Some(to)) if is_forward(&item.identity.source, from, to) => forward(&table, from, to, is_meant)?,
-        (Some(_), Some(to)) => back(&table, from, to),
+        (Some(from), Some(to)) if is_forward(&item.identity.source, from, to) => forward(&table, from, to, is_meant)?,
+        (Some(from), Some(to)) => back(&table, from, to),
     };
-    let former = known.in_the_way.former.iter().map(|item| format!("the cursor at {}", item.identity.key().place));
+    let former = known.in_the_way.former.iter().map(lies_at);
     let gone: Vec<String> = former.chain(Some(unreadable(known.in_the_way)).filter(|told| !told.is_empty())).collect();
     let replaced = if gone.is_empty() { String::new() } else { format!("; it takes the place of {}", gone.join(", and of ")) };
     let unused = match whose(operator.places, &item.identity) {
         Some((_, Finding::ChangedQuery)) => "; it belongs to another query than the document's, and no sweep goes on from it",
         _ => "",
     };
-    Ok(format!("{moves}{replaced}{unused}"))
+    let held = match &item.standing {
+        Standing::Paused(paused) if known.held.is_none() => format!("; it is paused, as it was exported: {}", paused.reason),
+        _ => stays(known),
+    };
+    Ok(format!("{moves}{replaced}{unused}{held}"))
 }

@@ -1,12 +1,17 @@
+mod held;
+mod hidden;
+mod meddling;
+mod schemas;
+
 use std::sync::Arc;
 
 use super::super::audits;
 use super::*;
 use crate::cursor::memory::MemoryStore;
-use crate::cursor::{Acquire, BASELINE_NOTE, Expect, Hold, Identity, Progress, StoredWindow};
+use crate::cursor::{Acquire, Expect, Hold, Progress, StoredWindow};
 use crate::host::ManualClock;
 use crate::operate::place::place;
-use crate::source::SCHEMA_CHANGED;
+use crate::source::BASELINE;
 
 const NOW: i64 = 1_800_000_000_000;
 
@@ -18,6 +23,7 @@ fn rewind(to: &str) -> Order {
     Order::Rewind(Rewinding { to: at(to), forward: false, request_id: None })
 }
 
+#[derive(Debug)]
 struct Bed {
     store: MemoryStore,
     host: Host,
@@ -153,7 +159,40 @@ async fn a_table_may_be_paused_before_its_first_sweep_and_resumed() {
     assert!(matches!(item.standing, Standing::Paused(paused) if paused.reason == "not yet"));
     assert!(bed.order(Order::Resume).await.expect("resumed").changed);
     assert!(!bed.order(Order::Resume).await.expect("nothing to do").changed);
-    assert_eq!(bed.order(rewind("2026-05-01 00:00:00")).await.expect_err("no cursor: cannot tell").code(), "Cursor.Forward");
+}
+
+#[tokio::test]
+async fn a_rewind_of_a_table_that_has_not_begun_is_judged_by_where_its_document_begins() {
+    let bed = Bed::new();
+    bed.order(Order::Pause { reason: "not yet".into() }).await.expect("paused");
+    let untold = bed.order(rewind("2026-05-01 00:00:00")).await.expect_err("no document says where it begins");
+    assert!(untold.code() == "Cursor.Forward" && untold.to_string().contains("has no cursor yet"), "{untold}");
+    let place = Place { start: Some(at("2026-03-01 00:00:00")), ..place() };
+    let prepared = async |to: &str, forward| {
+        let order = Order::Rewind(Rewinding { to: at(to), forward, request_id: None });
+        bed.operator_of(std::slice::from_ref(&place)).prepare(&place, order).await
+    };
+    for to in ["2026-03-01 00:00:00", "2026-02-01 00:00:00"] {
+        let prepared = prepared(to, false).await.expect("nothing is left out");
+        assert!(prepared.announcement.contains(&format!("rows from {to} on are delivered")), "{}", prepared.announcement);
+    }
+    let later = prepared("2026-04-01 00:00:00", false).await.expect_err("rows would be left out");
+    assert!(later.code() == "Cursor.Forward" && later.to_string().contains("2026-03-01 00:00:00, where its document begins"), "{later}");
+    let meant = prepared("2026-04-01 00:00:00", true).await.expect("meant");
+    assert!(meant.announcement.contains("are never delivered"), "{}", meant.announcement);
+    assert_eq!(bed.operator().carry_out(meant).await.expect("done").after, Some(at("2026-04-01 00:00:00")));
+}
+
+#[tokio::test]
+async fn the_trail_of_a_command_that_makes_the_cursor_is_filed_where_it_lies() {
+    for order in [Order::Pause { reason: "r".into() }, import(&Item::new(own()))] {
+        let bed = Bed::new();
+        let name = order.name();
+        bed.order(order).await.expect("done");
+        let audits = audits(&bed.store, "c").await.expect("listed");
+        let places: Vec<_> = audits.iter().map(|audit| (audit.what.as_str(), audit.place.clone())).collect();
+        assert_eq!(places, [(name, Some(own().key().place))]);
+    }
 }
 
 #[tokio::test]
@@ -170,7 +209,7 @@ async fn an_import_is_refused_where_the_document_names_another_instance() {
 }
 
 fn import(item: &Item) -> Order {
-    Order::Import { item: Box::new(item.clone()), forward: false }
+    Order::Import { item: Box::new(item.clone()), forward: false, baseline: None }
 }
 
 #[tokio::test]
@@ -189,7 +228,7 @@ async fn an_import_says_of_the_rows_what_a_rewind_says_and_asks_the_same() {
     assert!(same.contains("stands at 2026-06-01 00:00:00 already"), "{same}");
     let later = exported("2026-07-01 00:00:00");
     assert_eq!(bed.order(import(&later)).await.expect_err("forward").code(), "Cursor.Forward");
-    let meant = Order::Import { item: Box::new(later), forward: true };
+    let meant = Order::Import { item: Box::new(later), forward: true, baseline: None };
     assert!(said(meant.clone()).await.expect("meant").contains("are never delivered"));
     assert_eq!(bed.order(meant).await.expect("meant").after, Some(at("2026-07-01 00:00:00")));
 }
@@ -313,71 +352,4 @@ async fn a_refused_login_is_forgotten_by_a_resume_which_says_so() {
     let left = bed.store.list_blobs(&format!("@{instance}")).await.expect("listed");
     assert_eq!(left.iter().map(|(place, _)| place.as_str()).collect::<Vec<_>>(), ["requests"], "the count of requests is no login");
     assert!(!bed.order(Order::Resume).await.expect("nothing to do").changed);
-}
-
-/// A table that waits, found with `found` in place of its baseline.
-async fn drifted(bed: &Bed, code: &str) -> Item {
-    let key = own().key();
-    bed.write(&key, Change::Create(own())).await;
-    let acquire = Acquire { owner: "o".into(), until_ms: NOW + 60_000, now_ms: NOW, scheduled: None };
-    let item = bed.write(&key, Change::Acquire(acquire)).await;
-    let notes = [(BASELINE_NOTE.to_owned(), baseline_digest(b"old")), ("place".to_owned(), "x".to_owned())].into();
-    let progress = Progress { cursor: Some(at("2026-06-01 00:00:00")), notes, ..Progress::default() };
-    let waiting = crate::cursor::Waiting::after(&Standing::Active, code, "a column is gone".to_owned(), NOW);
-    let hold = Hold { owner: "o".into(), revision: item.revision };
-    for (name, bytes) in [(BASELINE, b"old"), (FOUND_SCHEMA, b"new")] {
-        bed.store.put_blob(&key.connector, &key.sibling(name), bytes, Expect::Any, None).await.expect("kept");
-    }
-    bed.write(&key, Change::Release(hold, progress, Standing::Waiting(waiting))).await
-}
-
-#[tokio::test]
-async fn an_accepted_schema_is_the_baseline_that_the_cursor_names_and_the_cursor_stays() {
-    let bed = Bed::new();
-    let before = drifted(&bed, SCHEMA_CHANGED).await;
-    let key = own().key();
-    let outcome = bed.order(Order::AcceptSchema).await.expect("accepted");
-    assert_eq!((outcome.changed, outcome.after), (true, before.progress.cursor.clone()));
-    let after = bed.store.read(&key).await.expect("read").expect("there");
-    assert_eq!((after.standing, after.progress.cursor), (Standing::Active, before.progress.cursor));
-    assert_eq!(after.progress.notes.get(BASELINE_NOTE), Some(&baseline_digest(b"new")));
-    assert_eq!(after.progress.notes.get("place").map(String::as_str), Some("x"), "other notes stay");
-    let siblings = bed.store.list_blobs(&key.connector).await.expect("listed");
-    let siblings: Vec<_> = siblings.into_iter().map(|(place, blob)| (place, blob.bytes)).collect();
-    assert_eq!(siblings, [(key.sibling(BASELINE), b"new".to_vec())]);
-    assert!(!bed.order(Order::AcceptSchema).await.expect("nothing to do").changed);
-}
-
-#[tokio::test]
-async fn no_schema_is_accepted_for_a_table_that_waits_for_something_else_or_has_no_baseline() {
-    let bed = Bed::new();
-    drifted(&bed, "Source.SequenceRegressed").await;
-    assert!(!bed.order(Order::AcceptSchema).await.expect("nothing to do").changed);
-    let bed = Bed::new();
-    bed.swept(own(), "2026-06-01 00:00:00", false).await;
-    let refusal = bed.order(Order::AcceptSchema).await.expect_err("none");
-    assert!(refusal.code() == "Cursor.NoBaseline" && refusal.to_string().contains("columns as they come"), "{refusal}");
-    let refusal = CommandError::no_baseline(&Place { source: "sqlserver".into(), ..place() }).to_string();
-    assert!(refusal.contains("not activated yet") && !refusal.contains("as they come"), "{refusal}");
-}
-
-#[tokio::test]
-async fn a_resume_of_a_table_that_waits_for_its_schema_names_the_command_that_takes_it() {
-    let bed = Bed::new();
-    drifted(&bed, SCHEMA_CHANGED).await;
-    let prepared = bed.operator().prepare(&place(), Order::Resume).await.expect("allowed");
-    assert!(!prepared.changes && prepared.announcement.contains("cursor accept-schema"), "{}", prepared.announcement);
-    assert!(prepared.announcement.contains("a column is gone"), "{}", prepared.announcement);
-}
-
-#[tokio::test]
-async fn a_rewind_keeps_the_baseline_and_a_reset_drops_it_with_all_siblings() {
-    let bed = Bed::new();
-    drifted(&bed, SCHEMA_CHANGED).await;
-    let key = own().key();
-    bed.order(rewind("2026-05-01 00:00:00")).await.expect("rewound");
-    let item = bed.store.read(&key).await.expect("read").expect("there");
-    assert_eq!(item.progress.notes, [(BASELINE_NOTE.to_owned(), baseline_digest(b"old"))].into());
-    bed.order(Order::Reset).await.expect("reset");
-    assert_eq!(bed.store.list_blobs(&key.connector).await.expect("listed"), []);
 }

@@ -11,8 +11,8 @@ pub(super) const RULES: CursorRules = CursorRules {
     read: typed,
     is_position: |position| read(position).is_some_and(|at| written(at) == *position),
     is_forward,
+    start,
     // A sequence knows no time.
-    start: |_, _| None,
     in_future: |_, _| None,
     after_reset: " (start): with start=latest, rows that are there now and were not delivered never are",
     has_baseline: true,
@@ -57,6 +57,13 @@ fn typed(text: &str) -> Result<Position, String> {
             Err(format!("{text:?} is neither the number of a sequence, such as 1200345, nor {EARLIEST}, which is before the first row"))
         }
     }
+}
+
+/// With `latest` only the table knows.
+fn start(values: &Values, alias: &str) -> Option<(String, Position)> {
+    let key = format!("{}{alias}.start", SOURCE.alias_prefix);
+    let position = typed(values.text(&key)?).ok()?;
+    Some((key, position))
 }
 
 fn is_forward(from: &Position, to: &Position) -> bool {
