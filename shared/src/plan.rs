@@ -37,6 +37,9 @@ pub struct Plan {
     pub tasks: Vec<Task>,
     /// How many of them were invoked.
     pub invoked: u32,
+    /// The tables that `from` has not set back, since their cursors lie before it or they have none; connector/alias each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_rewound: Vec<String>,
 }
 
 impl Plan {
@@ -45,7 +48,7 @@ impl Plan {
         let tasks = documents.connectors.iter().flat_map(|connector| {
             tasks(&connector.name, connector.tables(), connector.tasks_max, |alias| selection.includes(&connector.name, alias))
         });
-        Self { tick, mode, tasks: tasks.collect(), invoked: 0 }
+        Self { tick, mode, tasks: tasks.collect(), invoked: 0, not_rewound: Vec::new() }
     }
 }
 

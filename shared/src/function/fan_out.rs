@@ -64,10 +64,12 @@ impl FanOut {
                 return Err(Failure::new(Faults::CODE, Retry::Never, "SWEEP_FUNCTION is not set; it names the function that is invoked"));
             }
         };
-        if let Some(wish) = &order.rewind {
-            self.rewind(documents, &order.selection, wish).await?;
-        }
-        let mut plan = Plan::of(documents, &order.selection, order.mode, Some(order.tick.clone()));
+        let not_rewound = match &order.rewind {
+            Some(wish) => self.rewind(documents, &order.selection, wish).await?,
+            None => Vec::new(),
+        };
+        let plan = Plan::of(documents, &order.selection, order.mode, Some(order.tick.clone()));
+        let mut plan = Plan { not_rewound, ..plan };
         if plan.tasks.is_empty() && order.selection != Selection::default() {
             return Err(invalid("`connectors` and `tables` have no table in common, so nothing is selected"));
         }
@@ -81,7 +83,7 @@ impl FanOut {
         Ok(plan)
     }
 
-    async fn rewind(&self, documents: &Documents, selection: &Selection, wish: &RewindOrder) -> Result<(), Failure> {
+    async fn rewind(&self, documents: &Documents, selection: &Selection, wish: &RewindOrder) -> Result<Vec<String>, Failure> {
         let all: Vec<Place> = documents.connectors.iter().flat_map(|connector| Place::of(connector, &|name| env(name))).collect();
         let places: Vec<Place> = all.iter().filter(|place| selection.includes(&place.connector, &place.alias)).cloned().collect();
         let store = self.store().await?;

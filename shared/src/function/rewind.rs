@@ -3,6 +3,9 @@
 //! A state machine calls again when it got no answer, or when it was told that a lease is held. So a table that the
 //! request has already rewound is passed over, and the others are all looked at before the first is touched: what will
 //! never work is told before what only has to wait.
+//!
+//! A table that stands before the time, or has not begun, has nothing to be set back: it is passed over, and said in the answer. An order
+//! that would set back none at all is refused, since whoever gave it meant something by it.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +18,50 @@ use crate::operate::{CommandError, Found, Operator, Order, Place, Rewinding, rea
 /// How often a rewind is decided anew because a sweep came and went in between.
 const DECISIONS: usize = 3;
 
-/// Sets the cursors of `places` back, which are some of `all` tables of the documents.
+/// Sets the cursors of `places` back, which are some of `all` tables of the documents; answers those that were passed over.
 ///
 /// # Errors
-/// `Event.Invalid` if a table has no times to go back to, `Cursor.Leased` while a sweep holds one of them, `Cursor.…` for
-/// what will not work later either. Tables that were rewound before the failure stay so, and are passed over the next time.
+/// `Event.Invalid` if a table has no times to go back to, `Cursor.Leased` while a sweep holds one of them, `Cursor.Forward` or
+/// `Cursor.Missing` if no table has anything to be set back, `Cursor.…` for what will not work later either. Tables that were rewound before the failure stay so, and are passed over the next time.
 pub(super) async fn rewind(
     store: &dyn CursorStore,
     host: &Host,
     all: &[Place],
     places: Vec<Place>,
     wish: &RewindOrder,
-) -> Result<(), Failure> {
+) -> Result<Vec<String>, Failure> {
     let places = with_positions(places, &wish.from)?;
     let operator = Operator { store, host, places: all, who: format!("catch-up {}", wish.request_id) };
+    let count = places.len();
     let open = not_yet_rewound(store, all, places, wish).await?;
-    let mut refusals = Vec::new();
-    for (place, to) in &open {
-        if let Err(refusal) = operator.prepare(place, order(to, wish)).await {
-            refusals.push(refusal);
+    let was_begun = open.len() < count;
+    let (mut back, mut behind, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, to) in open {
+        match operator.prepare(&place, order(&to, wish)).await {
+            Ok(_) => back.push((place, to)),
+            Err(refusal) if is_behind(&refusal) => behind.push((place.name(), refusal)),
+            Err(refusal) => refusals.push(refusal),
         }
     }
     refuse(refusals)?;
-    for (place, to) in &open {
-        rewind_one(&operator, place, to, wish).await.map_err(|error| failure(&error, error.to_string()))?;
+    if back.is_empty() && !was_begun {
+        return refuse(behind.into_iter().map(|(_, refusal)| refusal).collect()).map(|()| Vec::new());
     }
-    Ok(())
+    for (place, to) in &back {
+        match rewind_one(&operator, place, to, wish).await {
+            Err(refusal) if is_behind(&refusal) => behind.push((place.name(), refusal)),
+            settled => settled.map_err(|error| failure(&error, error.to_string()))?,
+        }
+    }
+    for (table, why) in &behind {
+        tracing::info!(table, tick = wish.request_id, %why, "not rewound: there is nothing to set back");
+    }
+    Ok(behind.into_iter().map(|(table, _)| table).collect())
+}
+
+/// Whether a table has nothing to be set back: its cursor lies before the time, or it has none.
+fn is_behind(refusal: &CommandError) -> bool {
+    matches!(refusal, CommandError::Forward { .. } | CommandError::Untold { .. } | CommandError::Missing { .. })
 }
 
 /// Where each cursor is to be set. A source whose positions are no times has none for `from`.

@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_plan_counts_its_tasks_and_those_that_were_handed_over() {
         let task = |number| Task { connector: "snow".into(), task: number, tasks: 2, tables: vec!["inc".into()] };
-        let plan = Plan { tick: Some("t".into()), mode: Mode::Stream, tasks: vec![task(0), task(1)], invoked: 1 };
+        let plan = Plan { tick: Some("t".into()), mode: Mode::Stream, tasks: vec![task(0), task(1)], invoked: 1, not_rewound: vec![] };
         let line = planned("f", &plan, 5);
         assert_eq!((&line["Tasks"], &line["Invoked"], &line["tick"]), (&json!(2), &json!(1), &json!("t")));
     }

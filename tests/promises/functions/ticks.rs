@@ -137,5 +137,16 @@ async fn a_catch_up_from_a_time_delivers_again_from_there_and_its_repetition_rew
     assert_eq!(bed.cursor("inc").await, Some(bed.newest("inc")));
     let forward = json!({"mode": "catch-up", "tables": ["inc"], "from": "2026-03-01 00:00:00", "request_id": "f", "dispatch": "return"});
     assert_eq!(bed.fan_out(&forward).await.error_type(), Some("Cursor.Forward"));
+    // Of many tables, those that stand before the time are passed over, and the answer says which.
+    let of = |tables: &Value, second: u8, id: &str| {
+        let from = format!("2026-02-01 00:00:{second}");
+        json!({"mode": "catch-up", "tables": tables, "from": from, "request_id": id, "dispatch": "return"})
+    };
+    let plan = bed.fan_out(&of(&json!(["inc"]), 10, "one")).await.response().expect("a plan");
+    assert_eq!(plan.get("not_rewound"), None);
+    let plan = bed.fan_out(&of(&json!([]), 20, "all")).await.response().expect("a plan");
+    assert_eq!(plan["not_rewound"], json!(["snow/inc"]));
+    assert_eq!(bed.cursor("inc").await, Some(("2026-02-01 00:00:10".to_owned(), String::new())));
+    assert_eq!(bed.cursor("chg").await, Some(("2026-02-01 00:00:20".to_owned(), String::new())));
     bed.logs();
 }

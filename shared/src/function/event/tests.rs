@@ -78,7 +78,7 @@ fn only_a_time_of_a_schedule_is_scheduled_and_a_catch_up_never_is() {
 #[test]
 fn a_task_survives_its_way_to_the_sweep_function_and_a_broken_one_names_the_field() {
     let task = Task { connector: "snow".into(), task: 1, tasks: 2, tables: vec!["inc".into()] };
-    let plan = Plan { tick: Some("r".into()), mode: Mode::CatchUp, tasks: vec![task.clone()], invoked: 0 };
+    let plan = Plan { tick: Some("r".into()), mode: Mode::CatchUp, tasks: vec![task.clone()], invoked: 0, not_rewound: vec![] };
     let sent = SweepTask::new(&plan, &task);
     let event = serde_json::to_value(&sent).expect("JSON");
     assert_eq!(SweepTask::read(&event).expect("a task"), sent);
