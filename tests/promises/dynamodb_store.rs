@@ -201,6 +201,19 @@ async fn a_removal_whose_answer_was_lost_is_done() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_and_was_discarded_with_a_lost_answer_is_gone_and_no_error() {
+    let place = Place::new().await;
+    let store = place.store().await;
+    let key = identity().key();
+    store.write(&key, &write("create", Change::Create(identity()))).await.expect("a create");
+    place.set_format(&key, 99).await;
+    let lost = place.proxy.on("DynamoDB_20120810.DeleteItem", 1..=1, Action::DropResponse);
+    store.discard(&key, START).await.expect("nobody holds it, and it cannot be read");
+    assert_eq!((lost.fired(), place.requests("DeleteItem")), (1, 2));
+    assert_eq!(store.read(&key).await.expect("a read"), None);
+}
+
+#[tokio::test]
 async fn an_idle_tick_costs_two_requests_and_no_read() {
     let place = Place::new().await;
     let store = place.store().await;

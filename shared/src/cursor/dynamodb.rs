@@ -352,8 +352,11 @@ impl CursorStore for DynamoStore {
             Some(id) => request.condition_expression("#write_id = :write_id").expression_attribute_values(":write_id", id.clone()),
             None => request.condition_expression("attribute_not_exists(#write_id)"),
         };
+        let request = request.return_values_on_condition_check_failure(OnFailure::AllOld);
         let Err(error) = request.customize().interceptor(attempts.clone()).send().await else { return Ok(()) };
         match error.as_service_error() {
+            // It is gone: by this request, whose first answer was lost, or by another's.
+            Some(DeleteItemError::ConditionalCheckFailedException(failed)) if failed.item.is_none() => Ok(()),
             Some(DeleteItemError::ConditionalCheckFailedException(_)) => Err(Refusal::Exists.into()),
             _ => Err(self.target.error("DeleteItem", &error, &attempts).into()),
         }
