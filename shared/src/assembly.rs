@@ -46,13 +46,21 @@ impl Selection {
         by_connector && by_table
     }
 
-    /// What is named here and stands in no document.
+    /// What is named here and stands in no document: connectors, and tables that none of the connectors has that are meant.
     pub fn unknown(&self, documents: &Documents) -> Vec<String> {
-        let connectors = self.connectors.iter().filter(|name| documents.connector(name).is_none()).cloned();
-        let is_known = |wanted: &str| {
-            documents.connectors.iter().any(|connector| connector.tables().iter().any(|alias| names(wanted, &connector.name, alias)))
-        };
-        connectors.chain(self.tables.iter().filter(|wanted| !is_known(wanted)).cloned()).collect()
+        let unknown = || self.connectors.iter().filter(|name| documents.connector(name).is_none());
+        // With no connector that there is, a table is not to be blamed for that.
+        let any = self.connectors.is_empty() || unknown().count() == self.connectors.len();
+        let meant = || documents.connectors.iter().filter(|connector| any || self.connectors.contains(&connector.name));
+        let is_known =
+            |wanted: &String| meant().any(|connector| connector.tables().iter().any(|alias| names(wanted, &connector.name, alias)));
+        let tables = self.tables.iter().filter(|wanted| !is_known(wanted)).map(|wanted| self.named(wanted));
+        unknown().cloned().chain(tables).collect()
+    }
+
+    /// A table as it is not known: with the connectors among which it was looked for, if only some were meant.
+    fn named(&self, table: &str) -> String {
+        if self.connectors.is_empty() { table.to_owned() } else { format!("{table} in {}", self.connectors.join(", ")) }
     }
 }
 

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::event::{Dispatch, Order, RewindOrder, SweepTask, invalid};
+use super::event::{Dispatch, Order, RewindOrder, SweepTask};
 use super::rewind::rewind;
 use super::settings::Settings;
 use crate::assembly::Selection;
@@ -70,9 +70,6 @@ impl FanOut {
         };
         let plan = Plan::of(documents, &order.selection, order.mode, Some(order.tick.clone()));
         let mut plan = Plan { not_rewound, ..plan };
-        if plan.tasks.is_empty() && order.selection != Selection::default() {
-            return Err(invalid("`connectors` and `tables` have no table in common, so nothing is selected"));
-        }
         let dispatched = match function {
             Some(function) => dispatch(&mut plan, function, invoke).await,
             None => Ok(()),

@@ -117,6 +117,15 @@ async fn what_is_wrong_is_told_by_every_invocation_and_nothing_is_invoked() {
     let unknown = fan_out(&dir).handle(&json!({"tables": ["inc", "prb"]}), "lambda", &nobody).await.expect_err("unknown");
     assert_eq!(unknown.code, "Event.UnknownTable");
     assert!(unknown.message.contains("prb") && unknown.message.contains("snow (chg, inc)"), "{unknown}");
+    std::fs::copy(dir.path().join("connectors/snow.json"), dir.path().join("connectors/other.json")).expect("copied");
+    let other = std::fs::read_to_string(dir.path().join("connectors/other.json")).expect("read");
+    let other = other.replace("\"snow\"", "\"other\"").replace("chg", "prb").replace("change_request", "problem");
+    std::fs::write(dir.path().join("connectors/other.json"), other).expect("written");
+    let half = fan_out(&dir).handle(&json!({"connectors": ["snow"], "tables": ["inc", "prb"]}), "lambda", &nobody).await;
+    let half = half.expect_err("prb is another connector's");
+    assert_eq!(half.code, "Event.UnknownTable");
+    assert!(half.message.contains("no document has prb in snow; there are other (inc, prb)"), "{half}");
+    std::fs::remove_file(dir.path().join("connectors/other.json")).expect("removed");
     let unset = FanOut::new(Settings { sweep_function: None, ..settings(dir.path().to_owned()) }, Host::system());
     let failure = unset.handle(&json!({}), "lambda", &nobody).await.expect_err("no function");
     assert!(failure.code == "Config.Invalid" && failure.message.contains("SWEEP_FUNCTION"), "{failure}");
@@ -233,5 +242,5 @@ async fn connectors_and_tables_that_have_none_in_common_are_refused() {
     std::fs::write(dir.path().join("connectors/crm.json"), other).expect("written");
     let event = json!({"connectors": ["crm"], "tables": ["snow/inc"]});
     let failure = fan_out(&dir).handle(&event, "lambda", &Together::of(9, "")).await.expect_err("nothing is selected");
-    assert!(failure.code == "Event.Invalid" && failure.message.contains("no table in common"), "{failure}");
+    assert!(failure.code == "Event.UnknownTable" && failure.message.contains("no document has snow/inc in crm;"), "{failure}");
 }
