@@ -26,7 +26,7 @@ use async_trait::async_trait;
 pub use listing::{Listing, Unreadable};
 pub use model::{
     Counters, FORMAT, Identity, Item, Key, Lease, Moved, Parked, Paused, Phase, Position, Progress, Slot, Standing, StoredWindow, Waiting,
-    baseline_digest, decode, encode,
+    baseline_digest, decode, encode, server_of,
 };
 pub use notes::{BASELINE_KEPT_NOTE, BASELINE_NOTE, Failed, REMARK_NOTE};
 pub use protocol::{Acquire, Change, Hold, Import, LEASE_SKEW_MS, Refusal, Rewind, Write, apply};

@@ -74,6 +74,11 @@ impl Identity {
         Key { connector: self.connector.clone(), place }
     }
 
+    /// The server of the instance, without a database on it: what an account signs in to.
+    pub fn server(&self) -> &str {
+        server_of(&self.instance)
+    }
+
     /// If the rows of `stored` are those of another place than this one asks for: what differs. A changed query alone is
     /// not a move but a new cursor, and another alias is neither.
     pub fn moved(&self, stored: &Identity) -> Option<Moved> {
@@ -86,6 +91,11 @@ impl Identity {
         ];
         pairs.into_iter().find(|(_, was, is)| was != is).map(|(what, was, is)| Moved { what, was: was.clone(), is: is.clone() })
     }
+}
+
+/// The server of an [`Identity::instance`].
+pub fn server_of(instance: &str) -> &str {
+    instance.split_once('/').map_or(instance, |(server, _)| server)
 }
 
 /// How a document differs from a cursor that is stored.

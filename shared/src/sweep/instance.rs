@@ -1,6 +1,9 @@
 //! What is known about a whole instance: which accounts it refuses, and how many requests it still takes.
 //!
-//! Both lie beside each other in the cursor store and are read together, once per invocation.
+//! Both lie beside each other in the cursor store and are read together, once per invocation. They are the server's, whatever database
+//! on it a table is in: somebody who signs in to five databases of one server has one account, which five refused logins could lock.
+//! (A user of a contained database who has a namesake in another counts as the same one. The one waits for the other's next try, at
+//! worst, and no longer.)
 //!
 //! An account can be locked by failed logins. Twenty tables in four functions, each trying on its own twice a minute,
 //! would do that. So a refused login is kept once per account in the cursor store, read once per invocation, and a new
@@ -15,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::{Engine, Job, Run};
 use super::requests::{self, Hourly, Requests};
-use crate::cursor::{Blob, CursorStore, Expect, Identity, Parked, Standing, StoreError};
+use crate::cursor::{Blob, CursorStore, Expect, Identity, Parked, Standing, StoreError, server_of};
 use crate::failure::{Failure, Retry};
 use crate::source::Table;
 
@@ -33,20 +36,21 @@ const CLAIM_MS: i64 = 60_000;
 #[derive(Debug, Default)]
 pub(super) struct Instances {
     known: BTreeMap<Account, Known>,
+    /// By server.
     hourly: BTreeMap<String, Arc<Hourly>>,
 }
 
-/// Somebody who signs in at an instance.
+/// Somebody who signs in at a server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Account {
-    instance: String,
+    server: String,
     /// See [`Table::account`].
     name: String,
 }
 
 impl Account {
     pub(super) fn of(table: &dyn Table) -> Self {
-        Self { instance: table.identity().instance.clone(), name: table.account().to_owned() }
+        Self { server: table.identity().server().to_owned(), name: table.account().to_owned() }
     }
 
     /// Where the store keeps that it was refused.
@@ -80,16 +84,16 @@ impl Instances {
     pub(super) async fn load(engine: &Engine, jobs: &[Job], run: &Run) -> Self {
         let accounts: BTreeSet<Account> = jobs.iter().map(|job| Account::of(&*job.table)).collect();
         let mut loaded = Self::default();
-        // Accounts of one instance follow each other.
-        let (mut instance, mut blobs) = (None, BTreeMap::new());
+        // Accounts of one server follow each other.
+        let (mut server, mut blobs) = (None, BTreeMap::new());
         for account in accounts {
-            if instance.as_ref() != Some(&account.instance) {
+            if server.as_ref() != Some(&account.server) {
                 // A store that does not answer now will not answer the acquire either, and says so there.
-                let listed = engine.store.list_blobs(&partition(&account.instance)).await.unwrap_or_default();
+                let listed = engine.store.list_blobs(&partition(&account.server)).await.unwrap_or_default();
                 blobs = listed.into_iter().collect::<BTreeMap<String, Blob>>();
                 let hourly = blobs.get(REQUESTS).map_or_else(Hourly::default, |blob| Hourly::read(&blob.bytes));
-                loaded.hourly.insert(account.instance.clone(), Arc::new(hourly));
-                instance = Some(account.instance.clone());
+                loaded.hourly.insert(account.server.clone(), Arc::new(hourly));
+                server = Some(account.server.clone());
             }
             if let Some(blob) = blobs.get(&account.place())
                 && let Ok(Some(found)) = read(engine, &account, blob, run).await
@@ -102,13 +106,13 @@ impl Instances {
 
     /// The requests that a table may make.
     pub(super) fn requests(&self, table: &Identity) -> Requests {
-        Requests::new(self.hourly.get(&table.instance).cloned().unwrap_or_default(), &table.connector)
+        Requests::new(self.hourly.get(table.server()).cloned().unwrap_or_default(), &table.connector)
     }
 
     /// Why no request can be made for this table now: the hourly allowance of its account is spent.
     pub(super) fn has_spent(&self, engine: &Engine, table: &Identity) -> Option<super::Reason> {
         let now_ms = engine.host.now_ms();
-        let spent = self.hourly.get(&table.instance)?.spent(&table.connector, now_ms)?;
+        let spent = self.hourly.get(table.server())?.spent(&table.connector, now_ms)?;
         let message = format!("{}/{} (table {}): {}", table.connector, table.alias, table.table, spent.text(now_ms));
         Some(super::Reason { code: requests::CODE.to_owned(), message })
     }
@@ -141,9 +145,9 @@ impl Instances {
     /// Keeps what changed.
     pub(super) async fn store(&self, engine: &Engine, verdicts: BTreeMap<Account, Verdict>) {
         self.store_verdicts(engine, verdicts).await;
-        for (instance, hourly) in self.hourly.iter().filter(|(_, hourly)| hourly.is_changed()) {
-            if let Err(error) = merge(engine, instance, hourly).await {
-                tracing::warn!(instance, %error, "the count of requests could not be stored; the instance may refuse some within this hour");
+        for (server, hourly) in self.hourly.iter().filter(|(_, hourly)| hourly.is_changed()) {
+            if let Err(error) = merge(engine, server, hourly).await {
+                tracing::warn!(server, %error, "the count of requests could not be stored; the instance may refuse some within this hour");
             }
         }
     }
@@ -151,10 +155,10 @@ impl Instances {
     async fn store_verdicts(&self, engine: &Engine, verdicts: BTreeMap<Account, Verdict>) {
         for (account, verdict) in verdicts {
             let known = self.known.get(&account);
-            let instance = &account.instance;
+            let server = &account.server;
             let stored = match (&verdict, known) {
                 (Verdict::Accepted, None) => Ok(()),
-                (Verdict::Accepted, Some(_)) => engine.store.remove_blob(&partition(instance), &account.place()).await,
+                (Verdict::Accepted, Some(_)) => engine.store.remove_blob(&partition(server), &account.place()).await,
                 (Verdict::Refused(failure), _) => {
                     let before = known.map_or(Standing::Active, |known| Standing::Parked(known.refused.parked.clone()));
                     let parked = Parked::after(&before, &failure.code, failure.message.clone(), engine.host.now_ms());
@@ -162,24 +166,24 @@ impl Instances {
                 }
             };
             if let Err(error) = stored {
-                tracing::warn!(instance, %error, "the state of the login could not be stored; the next tick may try again too early");
+                tracing::warn!(server, %error, "the state of the login could not be stored; the next tick may try again too early");
             }
         }
     }
 }
 
 /// Adds what was counted to what others have stored meanwhile.
-async fn merge(engine: &Engine, instance: &str, hourly: &Hourly) -> Result<(), StoreError> {
+async fn merge(engine: &Engine, server: &str, hourly: &Hourly) -> Result<(), StoreError> {
     for tries in 0..MERGES {
-        let stored = engine.store.get_blob(&partition(instance), REQUESTS).await?;
+        let stored = engine.store.get_blob(&partition(server), REQUESTS).await?;
         let expect = stored.as_ref().map_or(Expect::Absent, |blob| Expect::Revision(blob.revision));
         let (bytes, ends_ms) = hourly.merged(stored.as_ref().map(|blob| blob.bytes.as_slice()), engine.host.now_ms());
-        if engine.store.put_blob(&partition(instance), REQUESTS, &bytes, expect, Some(ends_ms)).await?.is_some() {
+        if engine.store.put_blob(&partition(server), REQUESTS, &bytes, expect, Some(ends_ms)).await?.is_some() {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(engine.host.jitter(20 << tries))).await;
     }
-    let detail = format!("the count of requests of {instance} changes faster than it can be written");
+    let detail = format!("the count of requests of {server} changes faster than it can be written");
     Err(StoreError::Busy { store: engine.store.name().to_owned(), detail })
 }
 
@@ -199,10 +203,10 @@ async fn read(engine: &Engine, account: &Account, blob: &Blob, run: &Run) -> Res
 
 async fn put(store: &dyn CursorStore, account: &Account, refused: &Refused, expect: Expect) -> Result<Option<u64>, StoreError> {
     let bytes = serde_json::to_vec(refused).expect("strings and numbers are representable in JSON");
-    store.put_blob(&partition(&account.instance), &account.place(), &bytes, expect, None).await
+    store.put_blob(&partition(&account.server), &account.place(), &bytes, expect, None).await
 }
 
-/// The refused logins that are kept for an instance, of whatever account, for whoever wants to know why nothing is swept.
+/// The refused logins that are kept for the server of an instance, of whatever account, for whoever wants to know why nothing is swept.
 ///
 /// # Errors
 /// The store does not answer.
@@ -212,7 +216,7 @@ pub async fn refused_logins(store: &dyn CursorStore, instance: &str) -> Result<V
     Ok(logins.filter_map(|(_, blob)| Some(serde_json::from_slice::<Refused>(&blob.bytes).ok()?.parked)).collect())
 }
 
-/// Forgets them: the next sweep of any table of the instance signs in again.
+/// Forgets them: the next sweep of any table of the server signs in again.
 ///
 /// # Errors
 /// The store does not answer.
@@ -228,6 +232,7 @@ fn is_login(place: &str) -> bool {
     place.strip_prefix(LOGIN).is_some_and(|account| account.is_empty() || account.starts_with('#'))
 }
 
+/// Where the store keeps what is known about the server of `instance`.
 fn partition(instance: &str) -> String {
-    format!("@{instance}")
+    format!("@{}", server_of(instance))
 }

@@ -44,6 +44,8 @@ pub struct Bed {
     pub scheduled: bool,
     /// What connector and engine know of their machine: one clock, since the one measures what the other allows.
     pub host: Host,
+    /// The tables that a sweep is given.
+    pub selection: Selection,
 }
 
 /// A delivered record.
@@ -92,7 +94,18 @@ impl Bed {
         let dir = TempDir::new().expect("a folder");
         std::fs::create_dir_all(dir.path().join("config/connectors")).expect("a folder");
         let host = Host::system();
-        Self { server, dir, config, max_rows: None, max_time: None, memory: 512 << 20, budget: None, scheduled: false, host }
+        Self {
+            server,
+            dir,
+            config,
+            max_rows: None,
+            max_time: None,
+            memory: 512 << 20,
+            budget: None,
+            scheduled: false,
+            host,
+            selection: Selection::default(),
+        }
     }
 
     /// The same with a key of the document set.
@@ -153,7 +166,7 @@ impl Bed {
 
     /// The same into sinks of the test's own.
     pub async fn sweep_into(&self, assembly: &Assembly, sinks: &dyn Sinks) -> Vec<TableReport> {
-        let (jobs, refused) = assembly.jobs(&Selection::default(), sinks).await;
+        let (jobs, refused) = assembly.jobs(&self.selection, sinks).await;
         assert!(refused.is_empty(), "{refused:?}");
         let host = self.host.clone();
         let budget = self.budget.clone().unwrap_or_else(|| ByteBudget::of_memory(self.memory));

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tablesweep::sweep::{Outcome, TableReport};
+use tablesweep::operate::Order;
+use tablesweep::sweep::{Outcome, TableReport, refused_logins};
 use tablesweep_testbed::tds::{self, Effect, Fault, Redirect, Server, ServerError, Stage};
 
 use super::bed::{Bed, code};
@@ -300,6 +301,35 @@ async fn a_refused_login_is_sent_once_for_all_tables_and_not_again_before_its_ti
     let reports = bed.sweep_all().await;
     assert!(reports.iter().all(|report| report.outcome == Outcome::CaughtUp), "by hand it is tried at once: {reports:?}");
     assert_eq!(bed.server.attempts().iter().filter(|attempt| attempt.error.is_some()).count(), 1);
+}
+
+#[tokio::test]
+async fn a_login_is_refused_by_the_server_and_so_kept_once_for_all_its_databases() {
+    let mut bed = Bed::new();
+    bed.server.add_database("depot");
+    bed.set("mssql.password", "n0t-the-password");
+    let mut depot = bed.config.clone();
+    depot["mssql.database"] = "depot".into();
+    let document = serde_json::json!({ "name": "depot", "config": depot });
+    std::fs::write(bed.documents().join("connectors/depot.json"), document.to_string()).expect("a document");
+    bed.scheduled = true;
+    // Each connector in an invocation of its own, as a plan has it.
+    for connector in ["shop", "depot", "shop", "depot"] {
+        bed.selection.connectors = vec![connector.to_owned()];
+        let report = bed.sweep().await;
+        assert_eq!((report.outcome, code(&report)), (Outcome::Parked, Some("Source.Unauthorized")), "{report:?}");
+        assert_eq!(bed.server.attempts().len(), 1, "{connector}: tried once for both databases");
+    }
+    let server = format!("127.0.0.1:{}", bed.server.port());
+    for instance in [format!("{server}/shop"), format!("{server}/depot")] {
+        let refused = refused_logins(&*bed.store().await, &instance).await.expect("a store");
+        assert_eq!(refused.len(), 1, "{instance}: whoever looks at either table is told");
+    }
+    // Resumed for a table of the one database, it is tried again for the other.
+    bed.order(Order::Resume).await;
+    bed.selection.connectors = vec!["shop".to_owned()];
+    assert_eq!(bed.sweep().await.outcome, Outcome::Parked);
+    assert_eq!(bed.server.attempts().len(), 2);
 }
 
 #[tokio::test]
