@@ -231,6 +231,19 @@ impl Error {
         }
     }
 
+    /// What happened, without what becomes of it: for the log of a request that is tried again at once.
+    pub(super) fn cause(&self) -> String {
+        match self {
+            Self::RateLimited { rule, .. } => format!("the instance limits the rate of requests (429{rule})"),
+            Self::Unable { status, detail, .. } => format!("the instance answered {status} ({detail})"),
+            Self::NoAnswer { detail } => format!("no answer from the instance: {detail}"),
+            Self::Queued => "the instance queued or dropped the request (202)".to_owned(),
+            Self::Redirected { to, .. } => format!("the instance redirects to {to}, which is not followed"),
+            Self::NoToken { url, reason } => format!("no OAuth token from {url}: {}", reason.cause()),
+            other => other.to_string(),
+        }
+    }
+
     fn retry(&self) -> Retry {
         match self {
             // One row that is larger than what may be read stays so.
@@ -248,6 +261,34 @@ impl Error {
         match self {
             error if error.is_refusal() => failure.of_instance(),
             _ => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_of_what_is_tried_again_says_what_happened_and_not_what_becomes_of_it() {
+        let asked = Url::parse("https://acme.service-now.com/api/now/table/incident").expect("an address");
+        let (status, detail, wait_seconds) = (503, "busy".to_owned(), None);
+        let token = |reason| Error::NoToken { url: "https://acme.service-now.com/oauth_token.do".to_owned(), reason };
+        let errors = [
+            Error::RateLimited { rule: String::new(), wait_seconds },
+            Error::Unable { status, detail: detail.clone(), wait_seconds },
+            Error::NoAnswer { detail: "Connection refused".to_owned() },
+            Error::Queued,
+            Error::redirected(&asked, "/maintenance"),
+            token(NoToken::Limited { wait_seconds }),
+            token(NoToken::Unable { status, detail, wait_seconds }),
+            token(NoToken::NoAnswer { detail: "Connection refused".to_owned() }),
+        ];
+        for error in errors {
+            let (cause, whole) = (error.cause(), error.to_string());
+            assert_eq!(error.remedy(), Remedy::Again, "{whole}");
+            assert!(!["next tick", "again", "this sweep"].iter().any(|words| cause.contains(words)), "{cause}");
+            assert!(whole.starts_with(&cause) && whole.len() > cause.len(), "{cause} / {whole}");
         }
     }
 }

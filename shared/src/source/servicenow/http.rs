@@ -125,7 +125,7 @@ impl Instance {
             if !call.allowance.covers(wait) || elapsed + wait > self.retry.max_elapsed {
                 return Err(error);
             }
-            tracing::warn!(table, attempt, wait_ms = wait.as_millis(), %error, "request failed, trying again");
+            tracing::warn!(table, attempt, wait_ms = wait.as_millis(), error = error.cause(), "request failed, trying again");
             tokio::time::sleep(wait).await;
             (attempt, last) = (attempt + 1, Some(error));
         }

@@ -265,6 +265,16 @@ impl Error {
         }
     }
 
+    /// What happened, without what becomes of it: for the log of what is tried again at once.
+    pub(super) fn cause(&self) -> String {
+        match self {
+            Self::Unreachable { stage, detail } => format!("no connection at stage {stage}: {detail}"),
+            Self::Transient { stage, said } => format!("the server could not do it for now at stage {stage} ({said})"),
+            Self::Altered { detail } => format!("the table was altered while it was read ({detail})"),
+            other => other.to_string(),
+        }
+    }
+
     fn retry(&self) -> Retry {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Transient { .. } | Self::Blocked { .. } => Retry::NextTick,
@@ -417,6 +427,20 @@ mod tests {
         let cut = Error::Cut { stage: Stage::Statement, waited: Duration::from_secs(2), said: Some(said.clone()) };
         for text in [Error::Blocked { said }.to_string(), cut.to_string()] {
             assert!(text.contains("a row being written") && text.contains("the table being altered"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_log_of_what_is_tried_again_says_what_happened_and_not_what_becomes_of_it() {
+        let errors = [
+            Error::Unreachable { stage: Stage::Handshake, detail: "Connection refused".to_owned() },
+            said(1205),
+            Error::Altered { detail: "no column note".to_owned() },
+        ];
+        for error in errors {
+            let (cause, whole) = (error.cause(), error.to_string());
+            assert_eq!(error.remedy(), Remedy::Again);
+            assert!(!cause.contains("next") && whole.starts_with(&cause) && whole.contains("The next"), "{cause} / {whole}");
         }
     }
 

@@ -413,7 +413,13 @@ impl Session {
     async fn pause(&self, allowance: &Allowance, tries: u32, error: &Error) {
         let host: &Host = allowance.host();
         let pause = Duration::from_millis(100 + host.jitter(200 << tries));
-        tracing::warn!(connector = self.names.connector, table = self.names.alias, %error, tries, "trying again with a new connection");
+        tracing::warn!(
+            connector = self.names.connector,
+            table = self.names.alias,
+            error = error.cause(),
+            tries,
+            "trying again with a new connection"
+        );
         tokio::time::sleep(allowance.timeout(pause)).await;
     }
 }

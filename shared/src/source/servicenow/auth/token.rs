@@ -60,6 +60,17 @@ pub(in super::super) enum NoToken {
 }
 
 impl NoToken {
+    /// What happened, without what becomes of it.
+    pub(in super::super) fn cause(&self) -> String {
+        match self {
+            Self::Limited { .. } => "the instance limits requests for tokens (429)".to_owned(),
+            Self::Unable { status, detail, .. } => format!("the instance answered {status} ({detail})"),
+            Self::NoAnswer { detail } => format!("no answer: {detail}"),
+            Self::Redirected { to, .. } => format!("the address redirects to {to}, which is not followed"),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether the same request may succeed a little later.
     pub(in super::super) fn is_transient(&self) -> bool {
         matches!(
