@@ -13,8 +13,11 @@ use tablesweep::sweep::LeasePlan;
 
 use crate::exit::Stop;
 
-/// How long a lease in DynamoDB lasts unless it is renewed: nothing ends this program by itself.
+/// How long a lease in DynamoDB lasts at least unless it is renewed: nothing ends this program by itself.
 const LEASE: Duration = Duration::from_secs(60);
+
+/// So many times what a sink may take for a page. A lease that is renewed when a third of it is over always has time for a page left then.
+const PAGES: u32 = 2;
 
 /// A cursor store, as it is named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,23 +68,27 @@ impl StoreSpec {
         })
     }
 
-    /// Opens it for a look: `None` where there is no database file yet. None is ever made for a look.
+    /// Opens it for a look: `None` where there is no database yet. A look needs no right to write, and writes nothing.
     pub async fn look(&self) -> Result<Option<Arc<dyn CursorStore>>, Stop> {
         match self {
-            Self::Sqlite(path) => match std::fs::exists(path) {
-                Ok(true) => self.open().await.map(Some),
-                Ok(false) => Ok(None),
-                Err(error) => Err(Stop::failed(format!("{} cannot be looked at: {error}", self.name()))),
-            },
+            Self::Sqlite(path) => Ok(SqliteStore::look(path).await?.map(|store| Arc::new(store) as Arc<dyn CursorStore>)),
             Self::DynamoDb(_) | Self::Memory => self.open().await.map(Some),
         }
     }
 
-    /// How leases are held in it.
-    pub fn lease(&self) -> LeasePlan {
+    /// Opens it to change what is there: `None` where there is no database yet.
+    pub async fn existing(&self) -> Result<Option<Arc<dyn CursorStore>>, Stop> {
+        match self.look().await? {
+            Some(_) => self.open().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// How leases are held in it, where a page may be with its sink for up to `longest`.
+    pub fn lease(&self, longest: Duration) -> LeasePlan {
         match self {
             Self::Sqlite(_) | Self::Memory => LeasePlan::Process,
-            Self::DynamoDb(_) => LeasePlan::Renewed(LEASE),
+            Self::DynamoDb(_) => LeasePlan::Renewed(LEASE.max(longest * PAGES)),
         }
     }
 }
@@ -89,6 +96,19 @@ impl StoreSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_renewed_lease_always_has_time_for_a_page_left() {
+        let store: StoreSpec = "dynamodb:cursors".parse().expect("a store");
+        for seconds in [1, 28, 30, 57, 60, 120, 900] {
+            let page = Duration::from_secs(seconds);
+            let LeasePlan::Renewed(length) = store.lease(page) else { panic!("nothing ends this program") };
+            let every = store.lease(page).renew_every().expect("it is renewed");
+            assert!(length - every > page, "{page:?}: {length:?}, renewed every {every:?}");
+            assert!(length >= LEASE);
+        }
+        assert_eq!(store.lease(Duration::from_secs(30)), LeasePlan::Renewed(LEASE), "the usual time-outs fit the usual lease");
+    }
 
     #[test]
     fn a_store_is_named_by_its_kind_and_place() {

@@ -25,7 +25,7 @@ pub async fn run(documents: &Documents, cursors: &CursorsArg) -> Vec<Finding> {
 
 async fn store(spec: &StoreSpec) -> Finding {
     let name = spec.name();
-    match spec.look().await {
+    match spec.existing().await {
         Ok(Some(store)) => probe::cursors(&*store).await,
         Ok(None) => absent(spec, name),
         Err(Stop::Wrong(message) | Stop::Failed(message)) => {

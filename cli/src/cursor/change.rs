@@ -105,7 +105,7 @@ async fn open(spec: &StoreSpec, orders: &Orders) -> Result<std::sync::Arc<dyn Cu
     if !orders.schemas.is_empty() || orders.tables.iter().any(|(_, order)| matches!(order, Order::Pause { .. } | Order::Import { .. })) {
         return spec.open().await;
     }
-    match spec.look().await? {
+    match spec.existing().await? {
         Some(store) => Ok(store),
         None => Err(no_store(spec)),
     }

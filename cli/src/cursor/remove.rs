@@ -14,7 +14,7 @@ pub async fn run(arguments: RemoveArgs) -> Result<Exit, Stop> {
     let documents = documents::load(&arguments.read.config.config)?;
     let spec = arguments.read.cursors.cursors.clone().unwrap_or_default();
     change::refuse_unheard(&spec, arguments.yes)?;
-    let store = spec.look().await?.ok_or_else(|| change::no_store(&spec))?;
+    let store = spec.existing().await?.ok_or_else(|| change::no_store(&spec))?;
     let (host, places) = (Host::system(), documents::places(&documents));
     let operator = Operator { store: &*store, host: &host, places: &places, who: who::commands() };
     let removal = operator.prepare_removal(&arguments.connector, &arguments.place).await?;

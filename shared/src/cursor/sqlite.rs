@@ -78,6 +78,21 @@ impl SqliteStore {
         .await
     }
 
+    /// Opens the database at `path` for a look; `None` if there is none yet. Nothing is written, whatever is asked of it, and what it
+    /// tells may be as it was when it was opened.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub async fn look(path: impl AsRef<Path>) -> Result<Option<Self>, StoreError> {
+        let path = path.as_ref().to_owned();
+        blocking(move || {
+            let Some((place, connection)) = file::look_at(&path)? else { return Ok(None) };
+            let holders = Holders::looked_at(place.file());
+            Ok(Some(Self { shared: Arc::new(Shared { place, host: Host::system(), open: Mutex::new(Open { connection, holders }) }) }))
+        })
+        .await
+    }
+
     /// Runs `work` where it may block.
     async fn run<T, E>(&self, work: impl FnOnce(&Shared, &mut Open) -> Result<T, E> + Send + 'static) -> Result<T, E>
     where

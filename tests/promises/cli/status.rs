@@ -228,3 +228,22 @@ async fn the_status_is_the_same_in_dynamodb_and_in_sqlite() {
     let last = &seen[0][4];
     assert_eq!((&last["rows"], &last["hidden"]), (&90.into(), &10.into()), "{last}");
 }
+
+#[test]
+fn a_file_of_no_bytes_is_no_store_yet_and_a_look_leaves_it_so() {
+    let bed = Bed::new(5);
+    let database = bed.path("tablesweep.db");
+    std::fs::write(&database, "").expect("written");
+    let files = || std::fs::read_dir(bed.dir.path()).expect("the folder").count();
+    let before = files();
+    for look in [&["status"][..], &["cursor", "show"], &["check"], &["plan"]] {
+        let ended = bed.run(look).expect(0);
+        let is_told = look[0] == "check" || look[0] == "plan" || format!("{}{}", ended.stdout, ended.stderr).contains("does not exist");
+        assert!(is_told, "{look:?}: {ended:?}");
+        assert_eq!((std::fs::metadata(&database).expect("the file").len(), files()), (0, before), "{look:?}");
+    }
+    bed.run(&["cursor", "resume", "--table", "inc", "--yes"]).expect(1);
+    assert_eq!(std::fs::metadata(&database).expect("the file").len(), 0, "there is nothing to resume in it");
+    assert_eq!(bed.sweep(&[]).expect(0).table()["rows"], 5);
+    assert_eq!(bed.status()["rows"], 5);
+}

@@ -3,6 +3,7 @@
 //! The file is known by its `application_id`, and its schema by `user_version`. Both are looked at before anything is
 //! changed, so a path that was mistyped does not damage somebody else's database.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,6 +24,12 @@ const SCHEMA: i64 = 1;
 /// What helps when the file is damaged. Nothing can be written into it, so that an import needs another one.
 const DAMAGED: &str = "the file is damaged: move it away, with the files beside it that begin with its name, then put a backup in its place \
                        or `tablesweep cursor import` a copy. Without either every table starts anew where its document says";
+
+/// What a look needs.
+const READABLE: &str = "it must be a file that this user may read, and so must those beside it that begin with its name";
+
+/// How often a database that somebody begins to use is copied anew. Then its log is there, and it is read with that.
+const COPIES: u32 = 5;
 
 /// How long a call waits for another process to finish its transaction. Transactions last milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,6 +57,8 @@ CREATE TABLE blob (
 pub(super) struct Place {
     file: PathBuf,
     name: String,
+    /// Nothing is to be written there.
+    only_looks: bool,
 }
 
 /// What the file holds.
@@ -64,7 +73,7 @@ enum Content {
 
 /// Opens or creates the database at `path`.
 pub(super) fn open(path: &Path) -> Result<(Place, Connection), StoreError> {
-    let given = Place { file: path.to_owned(), name: format!("sqlite:{}", path.display()) };
+    let given = Place { file: path.to_owned(), name: format!("sqlite:{}", path.display()), only_looks: false };
     let file = std::path::absolute(path).map_err(|error| given.denied(format!("its path cannot be used ({error})")))?;
     let given = Place { file, ..given };
     if let Some(folder) = given.file.parent().filter(|folder| !folder.is_dir()) {
@@ -103,6 +112,96 @@ fn create_aside(place: &Place) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Connects to the database at `path` for a look: `None` if there is none yet. It needs no right to write, and nothing is written.
+///
+/// While somebody has the database open, or died with it, its log lies beside it (`-wal`), and SQLite reads both. At rest there is none,
+/// and SQLite would make one to read a database in WAL mode, which takes a right to write into the folder. Read as a file that nobody
+/// changes it takes none, but then somebody could change it: so it is copied into memory in one go, and copied anew if a log has come or the file
+/// has changed meanwhile.
+pub(super) fn look_at(path: &Path) -> Result<Option<(Place, Connection)>, StoreError> {
+    let place = Place { file: path.to_owned(), name: format!("sqlite:{}", path.display()), only_looks: true };
+    let state = |file: &Path| match std::fs::metadata(file) {
+        Ok(found) => Ok(Some((found.len(), found.modified().ok()))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(place.denied(format!("its file cannot be looked at ({error}): {READABLE}"))),
+    };
+    let Ok(file) = std::fs::canonicalize(path) else {
+        return match state(path)? {
+            Some(_) => Err(place.denied("its path cannot be resolved".to_owned())),
+            None => Ok(None),
+        };
+    };
+    if file.is_dir() {
+        return Err(place.denied(format!("it is a folder: {READABLE}")));
+    }
+    let mut log = file.clone().into_os_string();
+    log.push("-wal");
+    let log = PathBuf::from(log);
+    for _ in 0..COPIES {
+        let before = state(&file)?;
+        // A file of no bytes is what is left of a start that was cut off.
+        if before.is_none_or(|(length, _)| length == 0) {
+            return Ok(None);
+        }
+        let connection = if state(&log)?.is_some() { Some(read(&place, &file)?) } else { None };
+        let connection = match connection {
+            Some(connection) => connection,
+            None => match copied(&place, &file) {
+                Ok(copy) if state(&log)?.is_none() && state(&file)? == before => copy,
+                Err(error) if state(&log)?.is_none() && state(&file)? == before => return Err(error),
+                _ => continue,
+            },
+        };
+        return Ok(Some((Place { file, ..place }, connection)));
+    }
+    let detail = "it changes faster than it can be looked at; try again".to_owned();
+    Err(StoreError::Busy { store: place.name, detail })
+}
+
+/// A connection that reads the database in `file` beside others that write.
+fn read(place: &Place, file: &Path) -> Result<Connection, StoreError> {
+    let mut connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .and_then(|connection| connection.busy_timeout(PATIENCE).map(|()| connection))
+        .map_err(|error| place.error("open the file", &error))?;
+    let content = connection.transaction().and_then(|reading| look(&reading));
+    refuse_others(place, content.map_err(|error| place.error("read the database", &error))?)?;
+    Ok(connection)
+}
+
+/// The content of the database in `file`, which nobody changes meanwhile, in memory.
+fn copied(place: &Place, file: &Path) -> Result<Connection, StoreError> {
+    let failed = |error| place.error("read the database", &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let at_rest = at_rest(file);
+    let mut stored = Connection::open_with_flags(&at_rest, flags).map_err(|error| place.error("open the file", &error))?;
+    let content = stored.transaction().and_then(|reading| look(&reading)).map_err(failed)?;
+    let is_empty = matches!(content, Content::Nothing);
+    refuse_others(place, content)?;
+    let memory = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let copy = Connection::open_with_flags(":memory:", memory).map_err(failed)?;
+    copy.execute_batch(CREATE).map_err(failed)?;
+    if !is_empty {
+        copy.execute("ATTACH ?1 AS stored", [&at_rest])
+            .and_then(|_| {
+                copy.execute_batch(
+                    "INSERT INTO item SELECT * FROM stored.item;
+                     INSERT INTO blob SELECT * FROM stored.blob;
+                     DETACH stored",
+                )
+            })
+            .map_err(failed)?;
+    }
+    // What is written here would be gone, and nobody would be told.
+    copy.pragma_update(None, "query_only", true).map_err(failed)?;
+    Ok(copy)
+}
+
+/// The address of a database file that nobody changes. https://www.sqlite.org/uri.html
+fn at_rest(file: &Path) -> String {
+    let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{path}?immutable=1")
+}
+
 /// Connects to the database in `file`, and prepares it if it is empty.
 fn connect(place: &Place, file: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -131,24 +230,26 @@ fn prepare(place: &Place, connection: &mut Connection) -> Result<(), StoreError>
             content = Content::Ours;
         }
     }
-    match content {
-        Content::Ours | Content::Nothing => {}
-        Content::Foreign => {
-            return Err(place
-                .denied(format!("{} is the database of another program, and was left as it is: name another path", place.file.display())));
-        }
-        Content::Newer(version) => {
-            return Err(place.denied(format!(
-                "{} has schema {version} of a newer tablesweep, and this one knows {SCHEMA}: update tablesweep",
-                place.file.display()
-            )));
-        }
-    }
+    refuse_others(place, content)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(failed)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(place.denied(format!("its file system allows no write-ahead log (journal mode {mode}): put it on a local disk")));
     }
     connection.pragma_update(None, "synchronous", "FULL").map_err(failed)
+}
+
+/// Refuses what is not ours.
+fn refuse_others(place: &Place, content: Content) -> Result<(), StoreError> {
+    let file = place.file.display();
+    match content {
+        Content::Ours | Content::Nothing => Ok(()),
+        Content::Foreign => {
+            Err(place.denied(format!("{file} is the database of another program, and was left as it is: name another path")))
+        }
+        Content::Newer(version) => {
+            Err(place.denied(format!("{file} has schema {version} of a newer tablesweep, and this one knows {SCHEMA}: update tablesweep")))
+        }
+    }
 }
 
 /// Looks in one transaction, or it could see half of what another process creates.
@@ -186,6 +287,9 @@ impl Place {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 StoreError::Busy { store, detail: said("another process has kept it locked for 5 s; end that process, or wait for it") }
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) if self.only_looks => {
+                StoreError::Denied { store, detail: said(READABLE) }
             }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
                 StoreError::Denied { store, detail: said("the file and its folder must be writable for this user") }

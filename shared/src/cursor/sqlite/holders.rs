@@ -24,12 +24,19 @@ pub(super) struct Holders {
     token: String,
     /// The own lock file, once there is one. It is locked as long as it is open.
     own: Option<File>,
+    /// The files of the dead are left where they are.
+    only_looks: bool,
 }
 
 impl Holders {
     /// The holders of leases in `database`, of which this store is `token`.
     pub(super) fn new(database: &Path, token: String) -> Self {
-        Self { database: database.to_owned(), token, own: None }
+        Self { database: database.to_owned(), token, own: None, only_looks: false }
+    }
+
+    /// The same for somebody who takes no lease and changes nothing.
+    pub(super) fn looked_at(database: &Path) -> Self {
+        Self { database: database.to_owned(), token: String::new(), own: None, only_looks: true }
     }
 
     /// The token of this store, locked from the first call on. Only to be called inside a write transaction.
@@ -66,12 +73,14 @@ impl Holders {
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(self.denied(&path, "opened", &error, "run as the user whose sweep created it")),
+            Err(error) => return Err(self.denied(&path, "opened", &error, "run as a user who may read what the sweep's user creates")),
         };
         // Shared, so that two who look at once do not take each other for the holder.
         match file.try_lock_shared() {
             Ok(()) => {
-                self.forget(&path);
+                if !self.only_looks {
+                    self.forget(&path);
+                }
                 Ok(false)
             }
             Err(TryLockError::WouldBlock) => Ok(true),

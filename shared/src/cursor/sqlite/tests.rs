@@ -263,3 +263,89 @@ async fn sixteen_may_open_a_new_database_at_once() {
         opened.expect("no panic").expect("the database opens");
     }
 }
+
+/// The files of a folder and what is in them, but for the index of the log, in which readers leave marks.
+fn files(folder: &std::path::Path) -> std::collections::BTreeMap<std::ffi::OsString, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let read = |path: PathBuf| {
+        let is_index = path.to_string_lossy().ends_with("-shm");
+        let bytes = if is_index { Vec::new() } else { std::fs::read(&path).expect("the file") };
+        (path.into_os_string(), bytes)
+    };
+    entries.map(read).collect()
+}
+
+/// What a look at `database` tells must be what the store has, and nothing may be written, not even if it is asked for.
+async fn look_tells(database: &std::path::Path, expected: &super::Item) {
+    let folder = database.parent().expect("a folder");
+    let before = files(folder);
+    let look = SqliteStore::look(database).await.expect("it can be read").expect("a database");
+    assert_eq!(look.read(&identity().key()).await.expect("a read").as_ref(), Some(expected));
+    assert_eq!(look.list("sql-prod").await.expect("a list").len(), 1);
+    assert_eq!(look.connectors().await.expect("a list"), ["sql-prod"]);
+    assert_eq!(look.get_blob("c", "p").await.expect("a read").expect("the blob").bytes, [7]);
+    assert!(denied(look.put_blob("c", "p", &[8], super::Expect::Any, None).await).contains("may read"));
+    drop(look);
+    assert_eq!(files(folder), before);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_look_writes_nothing_and_needs_no_right_to_write_whether_a_sweep_runs_died_or_ended() {
+    use std::os::unix::fs::PermissionsExt;
+
+    // Characters that mean something in an address.
+    let place = TempDir::new().expect("a temporary folder");
+    let folder = place.path().join("a 100% #1 folder?");
+    std::fs::create_dir(&folder).expect("a folder");
+    let database = folder.join("tablesweep.db");
+    let store = SqliteStore::open(&database).await.expect("the database opens");
+    create(&store).await;
+    store.put_blob("c", "p", &[7], super::Expect::Any, None).await.expect("written");
+    let held = acquire(&store, "own", 0).await.expect("free");
+
+    // Whoever runs the tests as root may write all the same; the files tell.
+    let rights = |files: u32, folders: u32| {
+        for entry in std::fs::read_dir(&folder).expect("the folder") {
+            std::fs::set_permissions(entry.expect("an entry").path(), std::fs::Permissions::from_mode(files)).expect("set");
+        }
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(folders)).expect("set");
+    };
+    rights(0o444, 0o555);
+    look_tells(&database, &held).await;
+    rights(0o644, 0o755);
+
+    // What a process that died leaves: the log, its index, and a lock file that nobody holds.
+    let died = place.path().join("died");
+    std::fs::create_dir(&died).expect("a folder");
+    for entry in std::fs::read_dir(&folder).expect("the folder") {
+        let entry = entry.expect("an entry");
+        std::fs::copy(entry.path(), died.join(entry.file_name())).expect("copied");
+    }
+    assert!(died.join("tablesweep.db-wal").exists());
+    look_tells(&died.join("tablesweep.db"), &super::Item { lease: None, ..held.clone() }).await;
+
+    drop(store);
+    assert!(!folder.join("tablesweep.db-wal").exists(), "it is at rest");
+    rights(0o444, 0o555);
+    look_tells(&database, &super::Item { lease: None, ..held }).await;
+    rights(0o644, 0o755);
+}
+
+#[tokio::test]
+async fn a_look_finds_no_database_in_no_file_and_in_one_of_no_bytes_and_refuses_those_of_others() {
+    let folder = Folder::new();
+    let path = folder.database();
+    assert!(SqliteStore::look(&path).await.expect("an answer").is_none());
+    assert!(SqliteStore::look(folder.0.path().join("missing/tablesweep.db")).await.expect("an answer").is_none());
+    std::fs::write(&path, "").expect("a file");
+    assert!(SqliteStore::look(&path).await.expect("an answer").is_none());
+    assert_eq!(files(folder.0.path()).len(), 1);
+
+    Connection::open(&path).and_then(|foreign| foreign.execute_batch("CREATE TABLE mine (x)")).expect("a database");
+    assert!(denied(SqliteStore::look(&path).await).contains("another program"));
+    std::fs::write(&path, "incident,active\n".repeat(100)).expect("a file");
+    assert!(denied(SqliteStore::look(&path).await).contains("no SQLite database"));
+    let said = denied(SqliteStore::look(folder.0.path()).await);
+    assert!(said.contains("must be a file that this user may read"), "{said}");
+}
