@@ -65,13 +65,19 @@ pub async fn run(arguments: CheckArgs) -> Result<Exit, Stop> {
         }
     };
     let places = documents::places(&documents);
-    let stored = notices::look(&read.cursors, &places).await;
-    if !arguments.probe {
-        return tell(&documents, stored?.as_ref(), None, read.output.output);
-    }
+    let (stored, refused) = match notices::look(&read.cursors, &places).await {
+        Ok(stored) => (stored, None),
+        Err(stop) => (None, Some(stop)),
+    };
     // A store that cannot be looked into is one finding among others.
-    let findings = probe::run(&documents, &read.cursors).await;
-    tell(&documents, stored.unwrap_or_default().as_ref(), Some(findings), read.output.output)
+    let findings = if arguments.probe { Some(probe::run(&documents, &read.cursors).await) } else { None };
+    let is_told = findings.is_some();
+    let exit = tell(&documents, stored.as_ref(), findings, read.output.output)?;
+    match refused {
+        // The documents are in order all the same, and that is said first.
+        Some(stop) if !is_told => Err(stop),
+        _ => Ok(exit),
+    }
 }
 
 /// Tables whose document says to begin at a time that has not come yet, by this machine's clock.

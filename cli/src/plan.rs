@@ -17,15 +17,17 @@ const WIDEST: usize = 60;
 /// Runs the command.
 pub async fn run(arguments: ReadArgs) -> Result<Exit, Stop> {
     let documents = documents::load(&arguments.config.config)?;
-    if let Some(report) = notices::look(&arguments.cursors, &documents::places(&documents)).await? {
-        notices::tell(&report);
+    let looked = notices::look(&arguments.cursors, &documents::places(&documents)).await;
+    if let Ok(Some(report)) = &looked {
+        notices::tell(report);
     }
     let plan = Plan::of(&documents, &Selection::default(), Mode::Stream, None);
     match arguments.output.output {
         Output::Json => output::json(&plan)?,
         Output::Text => output::text(&shown(&plan))?,
     }
-    Ok(Exit::Good)
+    // The plan does not depend on what a store says; that it cannot be looked into is said after it.
+    looked.map(|_| Exit::Good)
 }
 
 fn shown(plan: &Plan) -> String {

@@ -95,3 +95,15 @@ fn a_dynamodb_out_of_reach_is_exit_code_1_and_names_the_store() {
     let ended = at("http://127.0.0.1:1", bed.command(&["sweep", "--sink", "-"])).expect(1);
     assert!(ended.stderr.contains("Cursor.Unreachable") && ended.stdout.is_empty(), "{ended:?}");
 }
+
+#[test]
+fn documents_are_checked_and_planned_though_the_store_cannot_be_asked() {
+    let bed = Bed::new(1);
+    let (text, json): (&[&str], &[&str]) = (&["check"], &["check", "--output", "json"]);
+    for (arguments, told) in [(text, "the documents are in order: 1 connector, 1 table"), (json, "\"table\": \"inc\""), (&["plan"], "inc")]
+    {
+        let ended = at("http://127.0.0.1:1", bed.command(arguments)).expect(1);
+        assert!(ended.stdout.contains(told), "{ended:?}");
+        assert!(ended.stderr.contains("Cursor.Unreachable") && ended.stderr.contains(STORE), "{}", ended.stderr);
+    }
+}
