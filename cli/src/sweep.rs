@@ -50,18 +50,12 @@ pub async fn run(arguments: SweepArgs) -> Result<Exit, Stop> {
     let (jobs, refused) = assembly.jobs(&selection, &sinks).await;
     refuse_too_short(&jobs, arguments.max_seconds)?;
 
+    let lease = store_spec.lease(jobs.iter().map(|job| job.sink.message_timeout()).max().unwrap_or_default());
     let engine = Engine::new(host.clone(), store, ByteBudget::of_memory(MEMORY));
     for refused in &refused {
         engine.hindered(&refused.connector, &refused.failure).await;
     }
-    let run = Run {
-        mode: arguments.mode,
-        scheduled: false,
-        deadline,
-        max_rows: arguments.max_rows,
-        lease: store_spec.lease(),
-        stop: stop.clone(),
-    };
+    let run = Run { mode: arguments.mode, scheduled: false, deadline, max_rows: arguments.max_rows, lease, stop: stop.clone() };
     let shown = std::io::stderr().is_terminal().then(|| progress.show());
     let mut tables = match arguments.mode {
         Mode::Stream => engine.run(jobs, &run).await,

@@ -1,5 +1,7 @@
 //! The engine: one writer per table, tables that do not disturb each other, runs that end in time.
 
+mod leases;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

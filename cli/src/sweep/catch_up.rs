@@ -103,8 +103,11 @@ impl Standing {
     fn take(&mut self, report: TableReport, max_rows: Option<u64>) -> (bool, bool) {
         let before: Option<Position> = self.total.as_ref().and_then(|total| total.cursor.clone());
         let moved = report.rows > 0 || (report.cursor.is_some() && report.cursor != before);
-        self.failures = if report.outcome == Outcome::Failed { self.failures + 1 } else { 0 };
-        self.unmoved = if report.outcome == Outcome::More && !moved { self.unmoved + 1 } else { 0 };
+        // A lap that left the table alone says nothing of either.
+        if report.outcome != Outcome::Skipped {
+            self.failures = if report.outcome == Outcome::Failed { self.failures + 1 } else { 0 };
+            self.unmoved = if report.outcome == Outcome::More && !moved { self.unmoved + 1 } else { 0 };
+        }
         let mut total = joined(self.total.take(), report);
         let is_full = max_rows.is_some_and(|most| total.rows >= most);
         if self.unmoved >= UNMOVED {
@@ -159,7 +162,7 @@ mod tests {
     #[test]
     fn a_table_that_fails_three_times_in_a_row_is_final_and_one_that_recovers_is_not() {
         let mut standing = Standing::default();
-        for outcome in [Outcome::Failed, Outcome::Failed, Outcome::More, Outcome::Failed, Outcome::Failed] {
+        for outcome in [Outcome::Failed, Outcome::Failed, Outcome::More, Outcome::Failed, Outcome::Skipped, Outcome::Failed] {
             let rows = u64::from(outcome == Outcome::More);
             assert!(!standing.take(report(outcome, rows, None), None).0);
         }

@@ -23,7 +23,7 @@ use crate::failure::{Failure, Retry};
 use crate::host::{Host, env};
 use crate::secrets;
 use crate::sink::kafka::KafkaOptions;
-use crate::sweep::{ByteBudget, Engine, Job, LeasePlan, Mode, Run, SweepReport, TableReport, WindowCache};
+use crate::sweep::{ByteBudget, Engine, Job, LeasePlan, Left, Mode, Run, SweepReport, TableReport, WindowCache};
 
 /// The sweep function: what an execution environment keeps from one invocation to the next.
 pub struct Sweep {
@@ -32,6 +32,7 @@ pub struct Sweep {
     ready: Result<Ready, Failure>,
     bytes: Arc<ByteBudget>,
     windows: Arc<WindowCache>,
+    left: Arc<Left>,
     store: OnceCell<Arc<dyn CursorStore>>,
     producers: Producers,
 }
@@ -57,13 +58,22 @@ impl Sweep {
             Ready { assembly: Assembly::new(documents, Arc::clone(&resolver), host.clone()), resolver }
         });
         let bytes = ByteBudget::of_memory(settings.memory);
-        Self { host, settings, ready, bytes, windows: Arc::default(), store: OnceCell::new(), producers: Producers::default() }
+        Self {
+            host,
+            settings,
+            ready,
+            bytes,
+            windows: Arc::default(),
+            left: Arc::default(),
+            store: OnceCell::new(),
+            producers: Producers::default(),
+        }
     }
 
     /// What the sweeps of this invocation share with those before it.
     async fn engine(&self) -> Result<Engine, Failure> {
-        let (host, bytes, windows) = (self.host.clone(), Arc::clone(&self.bytes), Arc::clone(&self.windows));
-        Ok(Engine { host, store: self.store().await?, bytes, windows })
+        let (bytes, windows, left) = (Arc::clone(&self.bytes), Arc::clone(&self.windows), Arc::clone(&self.left));
+        Ok(Engine { host: self.host.clone(), store: self.store().await?, bytes, windows, left })
     }
 
     /// Sweeps the tables of a task. `deadline_ms` is when Lambda ends this invocation, in epoch milliseconds.

@@ -79,6 +79,7 @@ pub(super) async fn acquire(engine: &Engine, job: &Job, run: &Run, key: &Key, ow
             scheduled: run.scheduled.then(|| u64::try_from(due).unwrap_or(u64::MAX)),
         })
     };
+    engine.left.settle(engine, key).await;
     let mut remark = None;
     let item = match write(engine, key, wish()).await {
         Err(WriteError::Refused(Refusal::Missing)) => {

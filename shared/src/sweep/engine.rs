@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use super::bytes::ByteBudget;
 use super::instance::{Account, Instances};
 use super::lease::{LAST_COMMIT, LeasePlan};
+use super::left::Left;
 use super::report::{Mode, Outcome, Reason, TableReport};
 use super::table;
 use super::window_store::WindowCache;
@@ -34,6 +35,8 @@ pub struct Engine {
     pub bytes: Arc<ByteBudget>,
     /// The dedup windows of the last sweeps.
     pub windows: Arc<WindowCache>,
+    /// The leases that sweeps of this process ended with.
+    pub left: Arc<Left>,
 }
 
 /// One table to sweep.
@@ -77,7 +80,7 @@ pub struct Run {
 impl Engine {
     /// An engine of a process that has swept nothing yet.
     pub fn new(host: Host, store: Arc<dyn CursorStore>, bytes: Arc<ByteBudget>) -> Self {
-        Self { host, store, bytes, windows: Arc::default() }
+        Self { host, store, bytes, windows: Arc::default(), left: Arc::default() }
     }
 
     /// Sweeps the tables side by side and reports each, in the order of connector and alias.
@@ -88,7 +91,7 @@ impl Engine {
         let instances = Instances::load(self, &jobs, run).await;
         let mut reports = BTreeMap::new();
         let mut tasks = JoinSet::new();
-        let mut names = BTreeMap::new();
+        let mut tables = BTreeMap::new();
         for job in jobs {
             let identity = job.table.identity().clone();
             let name = (identity.connector.clone(), identity.alias.clone());
@@ -97,17 +100,18 @@ impl Engine {
                 let mut report = TableReport::new(&name.0, &name.1);
                 report.outcome = Outcome::Parked;
                 report.reason = Some(Reason::from(&failure));
-                reports.insert(name, report);
+                reports.insert(name, self.as_stored(&identity.key(), report).await);
                 continue;
             }
             if let Some(reason) = instances.has_spent(self, &identity) {
                 let report = TableReport { outcome: Outcome::Skipped, reason: Some(reason), ..TableReport::new(&name.0, &name.1) };
-                reports.insert(name, report);
+                reports.insert(name, self.as_stored(&identity.key(), report).await);
                 continue;
             }
             let requests = instances.requests(&identity);
-            let task = tasks.spawn(table::sweep(self.clone(), job, run.clone(), requests));
-            names.insert(task.id(), (name, account));
+            let begun = Begun { name, account, key: identity.key(), owner: self.host.nonce(), timeout: job.sink.message_timeout() };
+            let task = tasks.spawn(table::sweep(self.clone(), job, begun.owner.clone(), run.clone(), requests));
+            tables.insert(task.id(), begun);
         }
         let mut verdicts = BTreeMap::new();
         while let Some(joined) = tasks.join_next_with_id().await {
@@ -115,19 +119,53 @@ impl Engine {
                 Ok((id, swept)) => (id, Ok(swept)),
                 Err(error) => (error.id(), Err(error)),
             };
-            let Some((name, account)) = names.remove(&id) else { continue };
+            let Some(begun) = tables.remove(&id) else { continue };
             let report = match swept {
                 Ok(swept) => {
-                    instances.note(&mut verdicts, account, swept.instance_verdict);
+                    instances.note(&mut verdicts, begun.account, swept.instance_verdict);
                     swept.report
                 }
-                Err(error) => panicked(&name, &error),
+                Err(error) => {
+                    // A lease that ends by itself does so, and the death counts. What the sweep gave to the sink is under way for no longer.
+                    if run.lease == LeasePlan::Process {
+                        self.left.remember(begun.key, begun.owner, self.host.monotonic() + begun.timeout);
+                    }
+                    panicked(&begun.name, &error)
+                }
             };
-            reports.insert(name, report);
+            reports.insert(begun.name, report);
         }
         instances.store(self, verdicts).await;
         reports.into_values().collect()
     }
+
+    /// The report of a table that is left alone, with what its stored item tells: how far behind it is must not be out of sight while
+    /// nobody asks its source.
+    async fn as_stored(&self, key: &Key, report: TableReport) -> TableReport {
+        match self.store.read(key).await {
+            Ok(Some(item)) => TableReport {
+                phase: Some(item.progress.phase),
+                lag_seconds: item.lag_seconds(self.host.now_ms()),
+                cursor: item.progress.cursor,
+                ..report
+            },
+            Ok(None) => report,
+            Err(error) => {
+                tracing::warn!(connector = report.connector, table = report.table, %error, "how far behind the table is cannot be told");
+                report
+            }
+        }
+    }
+}
+
+/// A sweep under way.
+struct Begun {
+    name: (String, String),
+    account: Account,
+    key: Key,
+    owner: String,
+    /// See [`Sink::message_timeout`].
+    timeout: Duration,
 }
 
 /// A defect of this program in one table must not take the others with it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cursor::{Hold, Item};
+use crate::cursor::{Change, Failed, Hold, Item, Standing};
 
 /// What is kept at the end of an invocation for the last commit, after the last acknowledgement.
 pub const LAST_COMMIT: Duration = Duration::from_secs(2);
@@ -60,6 +60,11 @@ impl Held {
         }
     }
 
+    /// The nonce of the holder.
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
     /// What a write has to name.
     pub fn hold(&self) -> Hold {
         Hold { owner: self.owner.clone(), revision: self.revision }
@@ -84,6 +89,27 @@ impl Held {
 /// for until then is in time. `length`: the sink's message timeout.
 pub fn hand_over_by(deadline: Option<Duration>, length: Duration) -> Option<Duration> {
     deadline.map(|deadline| deadline.saturating_sub(length + LAST_COMMIT))
+}
+
+/// What an item is to say of the sweep that ended. What is `None` stays as it is.
+#[derive(Debug, Clone, Default)]
+pub struct Ending {
+    /// The sweeps that failed in a row.
+    pub failed: Option<Failed>,
+    /// How the table stands.
+    pub standing: Option<Standing>,
+}
+
+/// The write that gives back the lease of `owner` on `item`, as it was read after everything that the sweep gave to the sink was
+/// settled. It moves no cursor. `None` if the lease is not that sweep's any more.
+pub fn given_back(item: &Item, owner: &str, ending: &Ending) -> Option<Change> {
+    let held = Held::from_item(item, owner)?;
+    let progress = match &ending.failed {
+        Some(failed) => item.progress.clone().with_failed(Some(failed)),
+        None => item.progress.clone(),
+    };
+    let standing = ending.standing.clone().unwrap_or_else(|| item.standing.clone());
+    Some(Change::Release(held.hold(), progress, standing))
 }
 
 /// Both clocks at one moment.

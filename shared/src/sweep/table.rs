@@ -41,12 +41,11 @@ pub(super) struct Swept {
     pub(super) instance_verdict: Option<Verdict>,
 }
 
-/// Sweeps the table of `job`.
-pub(super) async fn sweep(engine: Engine, job: Job, run: Run, requests: Requests) -> Swept {
+/// Sweeps the table of `job`, under a lease of `owner`.
+pub(super) async fn sweep(engine: Engine, job: Job, owner: String, run: Run, requests: Requests) -> Swept {
     let identity = job.table.identity();
     let mut report = TableReport::new(&identity.connector, &identity.alias);
     let begun = engine.host.monotonic();
-    let owner = engine.host.nonce();
     let key = identity.key();
     let mut verdict = None;
     let acquired = acquire(&engine, &job, &run, &key, &owner).await;
@@ -61,7 +60,13 @@ pub(super) async fn sweep(engine: Engine, job: Job, run: Run, requests: Requests
             }
             None => not_taken(&item, &mut report),
         },
-        Err(stop) => stop.describe(&mut report),
+        Err(stop) => {
+            if matches!(stop, NotBegun::Failed(_)) {
+                // A write that got no answer may have taken the lease.
+                engine.left.remember(key, owner, engine.host.monotonic());
+            }
+            stop.describe(&mut report);
+        }
     }
     report.duration_ms = u64::try_from((engine.host.monotonic().saturating_sub(begun)).as_millis()).unwrap_or(u64::MAX);
     tracing::info!(
@@ -111,6 +116,8 @@ struct Sweep<'a> {
     /// The page size that works, as the source last said.
     learned: Option<Option<u32>>,
     failure: Option<Failure>,
+    /// The last write got no answer: whether the lease is held is not known.
+    unanswered: bool,
     /// Sweeps before this one that failed in a row.
     failed_before: Option<Failed>,
     /// What is to be reported though nothing failed.
@@ -139,6 +146,7 @@ impl<'a> Sweep<'a> {
             rows_fetched: 0,
             learned: None,
             failure: None,
+            unanswered: false,
             remark: None,
             accepted: false,
             brought: false,
@@ -396,6 +404,7 @@ impl<'a> Sweep<'a> {
             Written::Commit(Said { item: Err(error), .. }) => Err(error),
             // A renewal that got no answer is tried again; two thirds of the lease are left for that.
             Written::Renewal(Err(WriteError::Store(error))) => {
+                self.unanswered = true;
                 tracing::warn!(table = self.report.table, %error, "the lease could not be renewed");
                 return;
             }
@@ -403,10 +412,12 @@ impl<'a> Sweep<'a> {
         };
         match item {
             Ok(item) => {
+                self.unanswered = false;
                 self.held.wrote(&item);
                 self.item = item;
             }
             Err(error) => {
+                self.unanswered |= matches!(error, WriteError::Store(_));
                 self.failure = Some(end::lease_lost(self.report, error));
                 self.hand.fenced();
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tablesweep::sweep::{Outcome, TableReport};
 
 use crate::bed::words;
-use crate::history::SweepStep;
+use crate::history::{Fault, StoreFault, SweepStep};
 use crate::run::{Life, TABLE, stamp};
 use crate::world::{Version, sys_id};
 
@@ -48,6 +48,16 @@ impl Life<'_> {
         let left: Vec<_> = due.iter().filter(|version| missing.contains(version)).collect();
         match reports.iter().find(|report| report.outcome == Outcome::CaughtUp) {
             Some(report) if !left.is_empty() => Err(format!("caught up, but not delivered: {left:?} {report:?}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// A sweep that ended with its lease, though the store answered again and there was time.
+    pub(crate) async fn judge_lease(&mut self, step: &SweepStep) -> Result<(), String> {
+        let answers = !matches!(step.fault, Some(Fault::Store(_, StoreFault::Outage)));
+        match self.item().await?.and_then(|item| item.lease) {
+            Some(lease) if answers && step.deadline.is_none() => Err(format!("a sweep ended with its lease: {lease:?} {step:?}")),
             _ => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use tablesweep::cursor::sqlite::SqliteStore;
 use tablesweep::cursor::{CursorStore, Item};
 use tablesweep::host::Host;
 use tablesweep::operate::{Operator, Order, Place, Rewinding, read_position};
-use tablesweep::sweep::{Outcome, WindowCache, forget_window};
+use tablesweep::sweep::{Left, Outcome, WindowCache, forget_window};
 use tablesweep_testbed::table_api::{Command, TableApi};
 
 use crate::bed::words;
@@ -77,6 +77,7 @@ pub(crate) struct Life<'a> {
     /// What a warm process keeps; gone when it ends.
     assembly: Option<Assembly>,
     windows: Arc<WindowCache>,
+    left: Arc<Left>,
     pub(crate) reported: Reported,
     /// No clock has been set so far.
     pub(crate) steady: bool,
@@ -124,6 +125,7 @@ impl<'a> Life<'a> {
             sink: Arc::default(),
             assembly: None,
             windows: Arc::default(),
+            left: Arc::default(),
             reported: Reported::default(),
             steady: true,
             faults: 0,
@@ -234,7 +236,7 @@ impl<'a> Life<'a> {
             }
             Step::Rewind { back } => self.rewind(i64::from(*back)).await?,
             Step::LoseWindow => self.lose_window().await?,
-            Step::Restart => (self.assembly, self.windows) = (None, Arc::default()),
+            Step::Restart => (self.assembly, self.windows, self.left) = (None, Arc::default(), Arc::default()),
         }
         Ok(())
     }

@@ -165,6 +165,11 @@ pub fn short() -> Vec<Scenario> {
         },
         Scenario {
             rows: rows()[..2].to_vec(),
+            limits: Limits { triggers: 2, store: 2, ..Limits::default() },
+            ..base("store out of reach", "a write is held up, others get no answer, and the lease is given back as the store has it")
+        },
+        Scenario {
+            rows: rows()[..2].to_vec(),
             happenings: vec![Happening::Update(1, 3)],
             renewed: true,
             horizon: 4,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tablesweep::cursor::{Change, Item, Progress, Standing, StoredWindow, Write};
 use tablesweep::sink::Delivered;
-use tablesweep::sweep::{Beside, Fold, Hand, Held, Kept, LeasePlan, Reading, Saying, Step, Wish};
+use tablesweep::sweep::{Beside, Ending, Fold, Hand, Held, Kept, LeasePlan, Reading, Saying, Step, Wish, given_back};
 
 use super::scenario::{Scenario, TICK_MS};
 use super::source::{At, Page, Row, Session};
@@ -63,6 +63,8 @@ pub enum Purpose {
     Renew,
     /// The end.
     Release,
+    /// The end of a sweep that does not know whether it holds its lease.
+    GiveBack,
 }
 
 /// Records that the sink was given.
@@ -122,6 +124,10 @@ pub struct Sweep {
     pub stopped: bool,
     /// The last write did not take effect.
     pub failed: bool,
+    /// It got no answer.
+    unanswered: bool,
+    /// The item is read, to see whether the lease is still held.
+    pub looking: bool,
     /// The sweep is over.
     pub ended: bool,
 }
@@ -150,6 +156,8 @@ impl Sweep {
             renew_at: acquiring.began + 1,
             stopped: false,
             failed: false,
+            unanswered: false,
+            looking: false,
             ended: false,
         }
     }
@@ -172,8 +180,8 @@ impl Sweep {
 
     /// Whether this worker has reason to believe at `now` that it holds the lease.
     pub fn believes(&self, now: i64) -> bool {
-        let gives_back = self.writing.as_ref().is_some_and(|writing| writing.purpose == Purpose::Release);
-        !gives_back && !self.hand.is_fenced() && self.item.is_leased(now * TICK_MS)
+        let gives_back = |writing: &Writing| matches!(writing.purpose, Purpose::Release | Purpose::GiveBack);
+        !self.looking && !self.writing.as_ref().is_some_and(gives_back) && !self.hand.is_fenced() && self.item.is_leased(now * TICK_MS)
     }
 
     /// Whether the next sweep has to read again what this one did not.
@@ -209,7 +217,7 @@ impl Sweep {
             self.say(Purpose::Commit, scenario);
         }
         let idle = self.writing.is_none() && self.storing.is_none() && self.sent.is_empty();
-        if idle && self.hand.is_done() && !self.ended {
+        if idle && self.hand.is_done() && !self.ended && !self.looking {
             self.finish(now, scenario);
         }
     }
@@ -308,7 +316,7 @@ impl Sweep {
 
     /// Whether the sweep has not come to its last write.
     fn is_driving(&self) -> bool {
-        !self.ended && !self.is_releasing()
+        !self.ended && !self.looking && !self.is_releasing()
     }
 
     fn is_releasing(&self) -> bool {
@@ -327,15 +335,16 @@ impl Sweep {
         let Some(writing) = self.writing.take() else {
             return;
         };
+        self.unanswered = false;
         self.held.wrote(item);
         self.item = item.clone();
-        if writing.purpose != Purpose::Renew {
+        if matches!(writing.purpose, Purpose::Commit | Purpose::Release) {
             self.fold.said(&self.said, item);
         }
         match writing.purpose {
             Purpose::Commit => self.hand.committed(),
             Purpose::Renew => {}
-            Purpose::Release => self.ended = true,
+            Purpose::Release | Purpose::GiveBack => self.ended = true,
         }
     }
 
@@ -344,11 +353,18 @@ impl Sweep {
         let Some(writing) = self.writing.take() else {
             return;
         };
+        self.unanswered |= !refused;
         match writing.purpose {
             // A renewal that got no answer is tried again.
             Purpose::Renew if !refused => {}
             Purpose::Commit | Purpose::Renew => self.hand.fenced(),
-            Purpose::Release => (self.failed, self.ended) = (true, true),
+            Purpose::Release => {
+                self.failed = true;
+                self.end();
+            }
+            // Another write came in between; or the store does not answer, and it is given up.
+            Purpose::GiveBack if refused => self.looking = true,
+            Purpose::GiveBack => self.ended = true,
         }
     }
 
@@ -356,10 +372,23 @@ impl Sweep {
         let steps = self.hand.remainder();
         self.fold.take_in(&steps, now * TICK_MS);
         if self.hand.is_fenced() {
-            self.ended = true;
+            self.end();
             return;
         }
         self.say(Purpose::Release, scenario);
+    }
+
+    fn end(&mut self) {
+        if self.unanswered { self.looking = true } else { self.ended = true }
+    }
+
+    /// The item was read: its lease is given back, if it is still this sweep's.
+    pub fn looked(&mut self, item: Option<&Item>) {
+        self.looking = false;
+        match item.and_then(|item| given_back(item, &self.owner, &Ending::default())) {
+            Some(change) => self.write(Purpose::GiveBack, change),
+            None => self.ended = true,
+        }
     }
 
     /// Writes the progress, and before it the window, if that is to lie beside the item.

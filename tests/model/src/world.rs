@@ -136,6 +136,10 @@ impl World {
                 self.turn(index, scenario, |sweep| sweep.refused(page));
             }
             Action::WindowStored(index, stored) => self.window_stored(index, stored, scenario),
+            Action::Looked(index) => {
+                let item = self.item.clone();
+                self.turn(index, scenario, |sweep| sweep.looked(item.as_ref()));
+            }
             Action::Renew(index) => {
                 let now = self.now;
                 self.turn(index, scenario, |sweep| sweep.renew(now, scenario));

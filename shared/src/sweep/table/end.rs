@@ -1,12 +1,19 @@
 //! How the sweep of a table ends: the last commit gives the lease back, and says how the table stands from now on.
 
+use super::super::engine::LAST_PAGE;
+use super::super::lease::Ending;
+use super::super::left::give_back;
 use super::super::report::{Outcome, Reason, TableReport};
 use super::super::requests;
 use super::super::say::say;
 use super::super::window_store::{self, SMALL_ITEM};
 use super::Sweep;
-use crate::cursor::{Change, Failed, Parked, Standing, StoredWindow, Waiting, WriteError};
+use crate::cursor::{Change, Failed, Parked, Standing, StoreError, StoredWindow, Waiting, WriteError};
 use crate::failure::{Failure, Retry, Scope};
+use std::time::Duration;
+
+/// Tries of giving back a lease, with about a second between them; before them a write was tried as often.
+const GIVE_BACK_TRIES: u32 = 3;
 
 impl Sweep<'_> {
     /// Commits what is left, gives the lease back, and reports.
@@ -18,6 +25,9 @@ impl Sweep<'_> {
         }
         if !self.hand.is_fenced() {
             self.release().await;
+        }
+        let is_known = if self.unanswered { self.give_back().await } else { !self.hand.is_fenced() };
+        if is_known {
             self.report.lag_seconds = self.item.lag_seconds(self.engine.host.now_ms());
         }
         let counted = self.fold.counted();
@@ -56,14 +66,49 @@ impl Sweep<'_> {
         let said = say(self.engine, &self.key, self.held.hold(), saying, |hold, progress| Change::Release(hold, progress, standing)).await;
         match said.item {
             Ok(item) => {
+                self.unanswered = false;
                 self.item = item;
                 self.tidy(&before).await;
             }
             Err(error) => {
+                self.unanswered |= matches!(error, WriteError::Store(_));
                 let lost = lease_lost(self.report, error);
                 self.failure.get_or_insert(lost);
             }
         }
+    }
+
+    /// Gives back the lease of which is not known whether it is held, and says whether that could be found out. A store that comes back
+    /// within some seconds is waited for, as long as there is time and nobody asks for the end.
+    async fn give_back(&mut self) -> bool {
+        let ending = Ending { failed: self.failed(), standing: Some(self.standing()) };
+        for tries in 1..=GIVE_BACK_TRIES {
+            let left = self.run.deadline.map(|deadline| deadline.saturating_sub(self.engine.host.monotonic() + LAST_PAGE));
+            let giving = give_back(self.engine, &self.key, self.held.owner(), &ending);
+            let given = match left {
+                Some(left) => tokio::time::timeout(left, giving).await.ok(),
+                None => Some(giving.await),
+            };
+            match given {
+                Some(Ok(item)) => {
+                    self.item = item.unwrap_or_else(|| self.item.clone());
+                    return true;
+                }
+                Some(Err(StoreError::Unreachable { .. } | StoreError::Busy { .. }))
+                    if tries < GIVE_BACK_TRIES && !*self.run.stop.borrow() =>
+                {
+                    tokio::time::sleep(Duration::from_millis(self.engine.host.jitter(400 << tries))).await;
+                }
+                given => {
+                    let why = given.and_then(Result::err).map_or_else(|| "there is no time left".to_owned(), |error| error.to_string());
+                    let (connector, table) = (&self.report.connector, &self.report.table);
+                    tracing::warn!(connector, table, why, "the lease could not be given back; nobody else sweeps the table until it ends");
+                    break;
+                }
+            }
+        }
+        self.engine.left.remember(self.key.clone(), self.held.owner().to_owned(), self.engine.host.monotonic());
+        false
     }
 
     /// Removes a window of the first format that the item does not name any more.

@@ -84,6 +84,7 @@ impl Life<'_> {
         self.count_faults(step, reports.is_none()).await?;
         match reports {
             Some(reports) => {
+                self.judge_lease(step).await?;
                 self.judge_reports(step, &reports, &due)?;
                 self.reported.rows += reports.iter().map(|report| report.rows).sum::<u64>();
                 self.reported.suppressed += reports.iter().map(|report| report.duplicates_suppressed).sum::<u64>();
@@ -151,6 +152,7 @@ impl Life<'_> {
             store: Arc::clone(store) as Arc<dyn CursorStore>,
             bytes: ByteBudget::of_memory(64 << 20),
             windows: Arc::clone(&self.windows),
+            left: Arc::clone(&self.left),
         };
         let runs = Box::pin(run_once_or_twice(&engine, jobs, run, step.twice));
         let ended = async {
@@ -166,7 +168,7 @@ impl Life<'_> {
     /// A process that has ended leaves nothing behind but what was stored.
     async fn bury(&mut self, store: Arc<FaultyStore>) -> Result<(), String> {
         self.assembly = None;
-        self.windows = Arc::default();
+        (self.windows, self.left) = (Arc::default(), Arc::default());
         let buried = async {
             // Its tasks are dropped by the runtime, in their turn.
             while Arc::strong_count(&store) > 1 {

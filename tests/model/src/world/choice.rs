@@ -31,6 +31,8 @@ pub enum Action {
     Refused(usize, u64),
     /// The window is written beside the item, or cannot be.
     WindowStored(usize, bool),
+    /// The item is read by a sweep that does not know whether it holds its lease.
+    Looked(usize),
     /// The lease is due to be renewed.
     Renew(usize),
     /// The process dies, and a write that it has sent arrives later or never.
@@ -141,6 +143,9 @@ impl World {
             if spent.store < limits.store {
                 actions.push(Action::WindowStored(index, false));
             }
+        }
+        if sweep.looking {
+            actions.push(Action::Looked(index));
         }
         if sweep.must_renew(self.now, scenario) {
             actions.push(Action::Renew(index));
