@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tablesweep::cursor::Phase;
 use tablesweep::host::{Host, ManualClock};
 use tablesweep::sweep::{Outcome, TableReport};
 use tablesweep_testbed::table_api::{Effect, Fault, Generate, RateLimit};
@@ -64,6 +65,24 @@ async fn a_backfill_spreads_over_the_hours_of_the_allowance_and_is_never_refused
     assert_eq!(refusals(&laptop), 0);
     assert_eq!(laptop.versions(), laptop.expected());
     assert_eq!(hours, 3, "some 60 requests at 19 an hour: each page reads the row of the cursor again");
+}
+
+#[tokio::test]
+async fn a_table_whose_requests_are_spent_says_how_far_behind_it_is() {
+    let (laptop, clock) = limited(20, true);
+    laptop.generate(500, 3);
+    let spent = laptop.sweep().await;
+    assert!(is_spent(&spent), "{spent:?}");
+    for minutes in [1, 10, 20] {
+        pass(&laptop, &clock, Duration::from_secs(minutes * 60));
+        let (idle, item) = (laptop.sweep().await, laptop.item().await);
+        assert!(is_spent(&idle) && idle.requests == 0, "{idle:?}");
+        let now_ms = laptop.host.now_ms();
+        let cursor = laptop.expected()[usize::try_from(item.progress.counters.rows).expect("a small number") - 1].0.clone();
+        assert_eq!(idle.cursor.as_ref().and_then(|cursor| cursor.get("timestamp")), Some(cursor.as_str()));
+        let at_ms = format!("{}Z", cursor.replace(' ', "T")).parse::<jiff::Timestamp>().expect("a time").as_millisecond();
+        assert_eq!((idle.phase, idle.lag_seconds), (Some(Phase::Backfill), Some((now_ms - at_ms) / 1000)), "{idle:?}");
+    }
 }
 
 #[tokio::test]
