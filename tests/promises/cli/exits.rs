@@ -32,6 +32,56 @@ fn a_table_that_cannot_be_swept_is_exit_code_1_and_the_others_are_swept() {
 }
 
 #[test]
+fn a_selection_of_which_a_part_is_nowhere_is_refused_whole() {
+    let bed = Bed::new(20);
+    let mut shop = bed.config.clone();
+    shop["snow.tables"] = "orders".into();
+    for (key, value) in [("name", "incident"), ("topic", "shop.orders")] {
+        shop.as_object_mut().expect("a map").remove(&format!("snow.table.inc.{key}"));
+        shop[format!("snow.table.orders.{key}")] = value.into();
+    }
+    shop.as_object_mut().expect("a map").remove("snow.table.inc.start.timestamp");
+    bed.document("shop", &shop);
+    let sweep: &[&str] = &["sweep", "--sink", "ndjson:rows.ndjson", "--connector", "snow", "--table", "orders"];
+    let half: &[&str] = &["sweep", "--sink", "ndjson:rows.ndjson", "--connector", "snow", "--table", "inc", "--table", "orders"];
+    let pause: &[&str] = &["cursor", "pause", "--connector", "snow", "--table", "inc", "--table", "orders", "--reason", "r", "--yes"];
+    for refused in [sweep, half, pause] {
+        let ended = bed.run(refused).expect(2);
+        assert!(ended.stderr.contains("no document has orders in snow; there are shop (orders); snow (inc)"), "{ended:?}");
+        assert!(!bed.path("rows.ndjson").exists() && !bed.path("tablesweep.db").exists(), "nothing of it was done");
+    }
+    let both = bed.sweep(&["--connector", "snow", "--connector", "shop", "--table", "inc", "--table", "orders"]).expect(0);
+    assert_eq!(both.json()["tables"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn what_is_tried_again_says_why_and_only_the_end_says_what_becomes_of_it() {
+    let mut bed = Bed::new(1);
+    bed.set("snow.url", "http://127.0.0.1:1");
+    bed.set("snow.retry.max.attempts", 4);
+    let ended = bed.sweep(&[]).expect(1);
+    let tries = ended.stderr.lines().filter(|line| line.contains("request failed, trying again")).count();
+    assert_eq!((tries, ended.stderr.contains("The next tick")), (3, false), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no answer from the instance"), "{}", ended.stderr);
+    assert!(ended.table()["reason"]["message"].as_str().is_some_and(|message| message.ends_with("The next tick tries again")));
+}
+
+#[test]
+fn a_choice_of_what_is_logged_that_cannot_be_read_is_said_and_the_usual_is_logged() {
+    let bed = Bed::new(1);
+    let with = |filter: &str| {
+        let mut command = bed.command(&["status"]);
+        command.env("TABLESWEEP_LOG", filter);
+        ended(command.spawn().expect("started")).expect(0).stderr
+    };
+    let said = with("tablesweep=loud");
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("TABLESWEEP_LOG")).collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].contains("\"tablesweep=loud\"") && lines[0].contains("warn is logged instead"), "{said}");
+    assert!(!with("tablesweep=error").contains("TABLESWEEP_LOG"));
+}
+
+#[test]
 fn a_refused_login_is_exit_code_1_and_no_output_shows_the_password() {
     let bed = Bed::new(1);
     bed.api.set_credentials(Credentials { basic: Some(("sweep".into(), "another".into())), ..Credentials::default() });
