@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root=$PWD
 out=$root/target/mutants
-files=(cursor/model.rs cursor/protocol.rs source/checkpoint.rs sweep/fold.rs sweep/hand.rs sweep/kept.rs sweep/lease.rs sweep/owed.rs sweep/pipeline.rs sweep/window.rs)
+files=(cursor/model.rs cursor/notes.rs cursor/protocol.rs source/checkpoint.rs sweep/fold.rs sweep/hand.rs sweep/kept.rs sweep/lease.rs sweep/owed.rs sweep/pipeline.rs sweep/window.rs)
 
 version() { sed -n "s/^$1 = .*\(version = \)\?\"\([0-9.]*\)\".*/\2/p" Cargo.toml | head -n 1; }
 

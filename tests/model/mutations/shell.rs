@@ -6,9 +6,11 @@
 /// As in the library, as far as the files below need it.
 pub mod cursor {
     mod model;
+    mod notes;
     mod protocol;
 
     pub use model::*;
+    pub use notes::*;
     pub use protocol::*;
 
     /// What must hold for a blob to be written.
