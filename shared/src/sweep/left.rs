@@ -8,7 +8,7 @@
 //! A store that does not answer to that either is not waited for. [`Left`] remembers the lease, and the next sweep of the table in this
 //! process begins with giving it back. So it does with the lease of a sweep that panicked, once nothing of it can be with the sink.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,43 +38,56 @@ pub(super) async fn give_back(engine: &Engine, key: &Key, owner: &str, ending: &
     Err(StoreError::Busy { store: engine.store.name().to_owned(), detail })
 }
 
-/// The leases that sweeps of this process ended with.
+/// The leases that sweeps of this process ended with, or may have ended with.
 #[derive(Debug, Default)]
 pub struct Left {
-    leases: Mutex<BTreeMap<Key, Lease>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Lease {
-    owner: String,
-    /// The monotonic moment from which nothing of its sweep is with the sink.
-    from: Duration,
+    /// By key: the owners, each with the monotonic moment from which nothing of its sweep is with the sink.
+    owners: Mutex<BTreeMap<Key, BTreeMap<String, Duration>>>,
 }
 
 impl Left {
     /// The sweep `owner` ended and may hold the lease; from the monotonic moment `from` on nothing of it is with the sink.
     pub(super) fn remember(&self, key: Key, owner: String, from: Duration) {
-        self.leases().insert(key, Lease { owner, from });
+        self.owners().entry(key).or_default().insert(owner, from);
     }
 
-    /// Gives back the lease at `key` that is remembered, before a sweep asks for it.
+    /// Gives back the lease at `key` if it is one of those that are remembered, before a sweep asks for it.
     pub(super) async fn settle(&self, engine: &Engine, key: &Key) {
-        let Some(lease) = self.leases().get(key).filter(|lease| lease.from <= engine.host.monotonic()).cloned() else { return };
-        match give_back(engine, key, &lease.owner, &Ending::default()).await {
-            Ok(_) => {
-                let mut leases = self.leases();
-                // Another sweep may have ended meanwhile.
-                if leases.get(key) == Some(&lease) {
-                    leases.remove(key);
-                }
+        let due = self.due(key, engine.host.monotonic());
+        if due.is_empty() {
+            return;
+        }
+        let settled = async {
+            let owner = engine.store.read(key).await?.and_then(|item| item.lease).map(|lease| lease.owner);
+            match owner.filter(|owner| due.contains(owner)) {
+                Some(owner) => give_back(engine, key, &owner, &Ending::default()).await.map(drop),
+                None => Ok(()),
             }
+        };
+        match settled.await {
+            Ok(()) => self.forget(key, &due),
             // The sweep that begins now meets the same and says so.
             Err(error) => tracing::debug!(connector = key.connector, place = key.place, %error, "a lease cannot be given back yet"),
         }
     }
 
+    fn due(&self, key: &Key, now: Duration) -> BTreeSet<String> {
+        let owners = self.owners();
+        owners.get(key).into_iter().flatten().filter(|(_, from)| **from <= now).map(|(owner, _)| owner.clone()).collect()
+    }
+
+    fn forget(&self, key: &Key, settled: &BTreeSet<String>) {
+        let mut owners = self.owners();
+        if let Some(of_key) = owners.get_mut(key) {
+            of_key.retain(|owner, _| !settled.contains(owner));
+            if of_key.is_empty() {
+                owners.remove(key);
+            }
+        }
+    }
+
     /// A thread that panicked left the map whole: each change is one insertion or removal.
-    fn leases(&self) -> MutexGuard<'_, BTreeMap<Key, Lease>> {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    fn owners(&self) -> MutexGuard<'_, BTreeMap<Key, BTreeMap<String, Duration>>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

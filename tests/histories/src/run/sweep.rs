@@ -84,7 +84,7 @@ impl Life<'_> {
         self.count_faults(step, reports.is_none()).await?;
         match reports {
             Some(reports) => {
-                self.judge_lease(step).await?;
+                self.judge_lease(step, &reports).await?;
                 self.judge_reports(step, &reports, &due)?;
                 self.reported.rows += reports.iter().map(|report| report.rows).sum::<u64>();
                 self.reported.suppressed += reports.iter().map(|report| report.duplicates_suppressed).sum::<u64>();
