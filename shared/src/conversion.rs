@@ -14,7 +14,7 @@ use crate::record::converter::json_schema::{Dialect, JsonSchema};
 use crate::record::converter::registration::{Part, Registry};
 use crate::record::converter::string::StringConverter;
 use crate::record::converter::{Converter, RegistryConverter};
-use crate::registry::confluent::{self, Confluent, Credential};
+use crate::registry::confluent::{self, Confluent};
 use crate::registry::glue::{self, Glue};
 use crate::registry::{Answers, Rotation};
 
@@ -112,7 +112,7 @@ impl One<'_> {
     }
 }
 
-/// Reads the placeholders of the document that names a converter again, after its registry refused the login.
+/// Reads the placeholders of the document that names a converter again, after its registry refused the login or a certificate was.
 struct ReadAgain {
     converter: config::Converter,
     connector: Connector,
@@ -122,7 +122,7 @@ struct ReadAgain {
 
 #[async_trait]
 impl Rotation for ReadAgain {
-    async fn renew(&self) -> Result<Option<Credential>, Failure> {
+    async fn renew(&self) -> Result<Option<confluent::Settings>, Failure> {
         let unresolved = |error: ResolveError| {
             let retry = if error.is_transient() { Retry::NextTick } else { Retry::Never };
             Failure::new(error.code(), retry, format!("{}: {error}", self.connector.name))
@@ -137,6 +137,6 @@ impl Rotation for ReadAgain {
         if !changed {
             return Ok(None);
         }
-        Ok(confluent::Settings::read(&self.converter.read(&connector.values, &worker.values)).credential)
+        Ok(Some(confluent::Settings::read(&self.converter.read(&connector.values, &worker.values))))
     }
 }

@@ -39,12 +39,12 @@ fn end(now: Duration, by: Option<Duration>) -> Duration {
     by.map_or(own, |by| by.min(own))
 }
 
-/// Looks a refused credential up again, in case it was rotated.
+/// Looks up again what stands behind placeholders, in case a credential or a certificate that was refused was rotated.
 #[async_trait]
 pub trait Rotation: Send + Sync {
-    /// The credential as it is now; `None` if it is the one that was refused.
+    /// The settings as they are now; `None` if nothing is other than it was at first.
     ///
     /// # Errors
-    /// The place that keeps it cannot be read.
-    async fn renew(&self) -> Result<Option<confluent::Credential>, Failure>;
+    /// The place that keeps them cannot be read.
+    async fn renew(&self) -> Result<Option<confluent::Settings>, Failure>;
 }

@@ -4,7 +4,7 @@
 //! was read, and never what stands there.
 
 use rustls::{AlertDescription, CertificateError};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 pub(crate) mod pem;
 pub(crate) mod store;
@@ -41,6 +41,17 @@ impl Place {
 }
 
 impl Store {
+    /// Whether this is the same place with the same text, opened alike. What a file holds is not looked at.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let same_place = match (&self.place, &other.place) {
+            (Place::File(path), Place::File(other)) => path == other,
+            (Place::Text(text), Place::Text(other)) => text.expose_secret() == other.expose_secret(),
+            _ => false,
+        };
+        let password = |store: &Self| store.password.as_ref().map(|password| password.expose_secret().to_owned());
+        same_place && self.key == other.key && self.format == other.format && password(self) == password(other)
+    }
+
     /// The key beside this one that ends in `name`.
     fn beside(&self, name: &str) -> String {
         let prefix = self.key.rsplit_once('.').map_or("", |(prefix, _)| prefix);

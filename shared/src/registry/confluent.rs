@@ -13,6 +13,9 @@
 //!
 //! Of several addresses the next is asked when one gives no answer or says that it cannot; the one that answered is asked
 //! first the next time. When none answers, the round is repeated after a pause that doubles and is random below that.
+//!
+//! A login that is refused, and a certificate that one side or the other does not trust, may have been rotated: what we show and
+//! whom we trust is then read again, once, and asked with if it is something else by now.
 
 mod reply;
 mod settings;
@@ -42,8 +45,7 @@ use transport::Transport;
 /// A client of one registry, for the keys or the values of one connector.
 pub struct Confluent {
     settings: Settings,
-    transport: Transport,
-    credential: RwLock<Option<Credential>>,
+    access: RwLock<Arc<Access>>,
     rotation: Arc<dyn Rotation>,
     /// The address that answered last.
     preferred: AtomicUsize,
@@ -56,6 +58,18 @@ pub struct Confluent {
 impl fmt::Debug for Confluent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Confluent").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+/// What we show and whom we trust, and the connections that were made with it.
+struct Access {
+    settings: Settings,
+    transport: Transport,
+}
+
+impl Access {
+    fn new(settings: Settings) -> Result<Arc<Self>, Error> {
+        Ok(Arc::new(Self { transport: Transport::new(&settings)?, settings }))
     }
 }
 
@@ -74,14 +88,13 @@ impl Confluent {
     /// # Errors
     /// A store cannot be used.
     pub fn new(settings: Settings, rotation: Arc<dyn Rotation>, answers: Answers, host: Host) -> Result<Self, Error> {
-        let transport = Transport::new(&settings)?;
+        let access = Access::new(settings.clone())?;
         let last = u64::try_from(settings.addresses.len().saturating_sub(1)).unwrap_or_default();
         let first = if settings.randomize { usize::try_from(host.jitter(last)).unwrap_or_default() } else { 0 };
         Ok(Self {
             identity: settings.identity().into(),
-            credential: RwLock::new(settings.credential.clone()),
+            access: RwLock::new(access),
             preferred: AtomicUsize::new(first),
-            transport,
             settings,
             rotation,
             answers,
@@ -131,13 +144,14 @@ impl Confluent {
     async fn send(&self, request: &Request<'_>, end: Duration) -> Result<(String, Bytes), Error> {
         let (mut repeated, mut renewed) = (0, false);
         loop {
-            let error = match self.round(request, end).await {
+            let access = Arc::clone(&*self.access.read().await);
+            let error = match self.round(&access, request, end).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            if matches!(error, Error::Unauthorized { .. }) && !renewed {
+            if matches!(error, Error::Unauthorized { .. } | Error::Tls(_)) && !renewed {
                 renewed = true;
-                if self.renew().await? {
+                if self.renew(&access).await? {
                     continue;
                 }
             }
@@ -153,7 +167,7 @@ impl Confluent {
     }
 
     /// Asks one address after the other, from the one that answered last.
-    async fn round(&self, request: &Request<'_>, end: Duration) -> Result<(String, Bytes), Error> {
+    async fn round(&self, access: &Access, request: &Request<'_>, end: Duration) -> Result<(String, Bytes), Error> {
         let addresses = &self.settings.addresses;
         let first = self.preferred.load(Ordering::Relaxed);
         let mut failed = None;
@@ -162,7 +176,7 @@ impl Confluent {
             if left.is_zero() {
                 break;
             }
-            match self.once(&addresses[at], request, left).await {
+            match self.once(access, &addresses[at], request, left).await {
                 Err(error) if error.is_transient() || matches!(error, Error::Tls(_)) => {
                     failed.get_or_insert(error);
                 }
@@ -176,7 +190,7 @@ impl Confluent {
         Err(failed.unwrap_or_else(|| Error::NoAnswer { address: address(), detail: "the time for it was over".to_owned() }))
     }
 
-    async fn once(&self, address: &Url, request: &Request<'_>, left: Duration) -> Result<(String, Bytes), Error> {
+    async fn once(&self, access: &Access, address: &Url, request: &Request<'_>, left: Duration) -> Result<(String, Bytes), Error> {
         let mut url = address.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(&request.path);
@@ -184,8 +198,8 @@ impl Confluent {
         if request.normalize {
             url.query_pairs_mut().append_pair("normalize", "true");
         }
-        let credential = self.credential.read().await.clone();
-        let (status, body) = self.transport.send(request.method.clone(), url, credential.as_ref(), request.body.clone(), left).await?;
+        let credential = access.settings.credential.as_ref();
+        let (status, body) = access.transport.send(request.method.clone(), url, credential, request.body.clone(), left).await?;
         let address = shown(address);
         match reply::refusal(status, &body, &address, credential.is_some()) {
             None => Ok((address, body)),
@@ -193,13 +207,16 @@ impl Confluent {
         }
     }
 
-    /// Looks the credential up again; whether it is another one now.
-    async fn renew(&self) -> Result<bool, Error> {
+    /// Looks up again what was refused; whether there is something else to ask with now.
+    async fn renew(&self, refused: &Arc<Access>) -> Result<bool, Error> {
         // Held across the look, so that tables that are refused together look once; the later ones find it changed.
-        let mut credential = self.credential.write().await;
+        let mut access = self.access.write().await;
+        if !Arc::ptr_eq(&access, refused) {
+            return Ok(true);
+        }
         match self.rotation.renew().await.map_err(Error::Secrets)? {
-            Some(renewed) if credential.as_ref() != Some(&renewed) => {
-                *credential = Some(renewed);
+            Some(renewed) if !renewed.shows_the_same(&access.settings) => {
+                *access = Access::new(renewed)?;
                 Ok(true)
             }
             _ => Ok(false),
@@ -267,7 +284,58 @@ fn shown(address: &Url) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use secrecy::SecretString;
+
     use super::*;
+
+    /// Gives another password each time, and counts.
+    struct Turns(AtomicU32);
+
+    #[async_trait]
+    impl Rotation for Turns {
+        async fn renew(&self) -> Result<Option<Settings>, Failure> {
+            Ok(Some(settings(&format!("p{}", self.0.fetch_add(1, Ordering::Relaxed) + 1))))
+        }
+    }
+
+    fn settings(password: &str) -> Settings {
+        Settings {
+            addresses: vec![Url::parse("http://registry/").expect("an address")],
+            randomize: false,
+            credential: Some(Credential::Basic("u".to_owned(), SecretString::from(password))),
+            truststore: None,
+            keystore: None,
+            prefix: String::new(),
+            proxy: None,
+            connect_timeout: Duration::from_secs(1),
+            read_timeout: Duration::from_secs(1),
+            max_retries: 0,
+            wait: Duration::ZERO,
+            max_wait: Duration::ZERO,
+            auto_register: true,
+            use_latest: false,
+            latest_ttl: None,
+            normalize: false,
+            key_strategy: Strategy::Topic,
+            value_strategy: Strategy::Topic,
+        }
+    }
+
+    #[tokio::test]
+    async fn of_tables_that_are_refused_together_one_looks_again_and_all_ask_with_what_it_finds() {
+        let rotation = Arc::new(Turns(AtomicU32::new(0)));
+        let registry = Confluent::new(settings("p0"), Arc::clone(&rotation) as Arc<dyn Rotation>, Answers::default(), Host::system());
+        let registry = registry.expect("a client");
+        let refused = Arc::clone(&*registry.access.read().await);
+        for _ in 0..3 {
+            assert!(registry.renew(&refused).await.expect("there is another"));
+        }
+        assert_eq!(rotation.0.load(Ordering::Relaxed), 1);
+        let now = Arc::clone(&*registry.access.read().await);
+        assert_eq!(now.settings.credential, settings("p1").credential);
+    }
 
     #[test]
     fn a_header_is_a_zero_and_the_id_with_its_highest_byte_first() {

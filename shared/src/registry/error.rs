@@ -91,7 +91,7 @@ pub enum Error {
     /// The registry is not set up to be asked.
     #[error("{0}")]
     Settings(String),
-    /// A refused credential could not be looked up again.
+    /// What was refused, a credential or a certificate, could not be looked up again.
     #[error("{0}")]
     Secrets(Failure),
 }

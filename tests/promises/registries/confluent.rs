@@ -7,7 +7,7 @@ use serde_json::Value;
 use tablesweep::failure::Failure;
 use tablesweep::host::Host;
 use tablesweep::record::converter::registration::{Candidate, Language, Part, Registry as _};
-use tablesweep::registry::confluent::{self, Credential, Strategy};
+use tablesweep::registry::confluent::{self, Strategy};
 use tablesweep::registry::{Answers, Confluent, Rotation};
 use tablesweep::sweep::Outcome;
 use tablesweep_testbed::schema_registry::PATH;
@@ -192,7 +192,7 @@ struct Fixed;
 
 #[async_trait]
 impl Rotation for Fixed {
-    async fn renew(&self) -> Result<Option<Credential>, Failure> {
+    async fn renew(&self) -> Result<Option<confluent::Settings>, Failure> {
         Ok(None)
     }
 }

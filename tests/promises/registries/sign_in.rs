@@ -179,6 +179,33 @@ async fn a_client_certificate_is_shown_from_a_file_or_from_the_document() {
 }
 
 #[tokio::test]
+async fn rotated_certificates_are_read_again_and_used_in_the_same_sweep() {
+    let key_of = |pem: &str| format!("-----BEGIN {}", pem.split("-----BEGIN ").find(|part| part.contains("PRIVATE KEY")).expect("a key"));
+    let content = |client: &str, authority: &str| {
+        let (client, key) = (text(client), key_of(&text(client)));
+        serde_json::json!({"key": key, "chain": client.replace(&key, ""), "authority": text(authority)}).to_string()
+    };
+    for (client, authority) in [("stranger.pem", "authority.pem"), ("client.pem", "other-authority.pem")] {
+        let (stand, _secure) = secured("server.pem", ClientCertificate::Required).await;
+        let secrets = stand.laptop.path("certificates.json");
+        let placeholder = |entry: &str| format!("${{file:{}:{entry}}}", secrets.display());
+        std::fs::write(&secrets, content(client, authority)).expect("written");
+        let stand = stand
+            .with("schema.registry.ssl.truststore.type", "PEM")
+            .with("schema.registry.ssl.truststore.certificates", placeholder("authority"))
+            .with("schema.registry.ssl.keystore.type", "PEM")
+            .with("schema.registry.ssl.keystore.key", placeholder("key"))
+            .with("schema.registry.ssl.keystore.certificate.chain", placeholder("chain"));
+        let process = stand.laptop.assembly(&stand.laptop.host);
+        // Connected, and not yet asked.
+        process.table("snow", "inc").await.expect("a table");
+        std::fs::write(&secrets, content("client.pem", "authority.pem")).expect("written");
+        let report = stand.warm(&process).await;
+        assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 5), "{client} {authority}: {report:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_store_that_cannot_be_read_is_named_with_its_key() {
     let stand = Stand::new("store").await.with("schema.registry.ssl.truststore.location", "/no/such/file.pem");
     let refused = stand.laptop.refused().await;

@@ -138,6 +138,16 @@ impl Settings {
         }
     }
 
+    /// Whether these settings show the registry the same credential and certificates, and trust the same.
+    pub(super) fn shows_the_same(&self, other: &Self) -> bool {
+        let same = |one: &Option<Store>, other: &Option<Store>| match (one, other) {
+            (Some(one), Some(other)) => one.is(other),
+            (None, None) => true,
+            _ => false,
+        };
+        self.credential == other.credential && same(&self.truststore, &other.truststore) && same(&self.keystore, &other.keystore)
+    }
+
     /// The registry and how it is asked: answers to the same question under the same identity are the same.
     pub fn identity(&self) -> String {
         let addresses: Vec<String> = self.addresses.iter().map(super::shown).collect();
