@@ -3,6 +3,10 @@
 //! Sources are registered here and nowhere else: a third one is a folder under `source`, a line in [`SOURCES`] and one in
 //! [`Assembly::connect`]. An [`Assembly`] is built once per process and keeps what is dear to make anew, connections and
 //! secrets; a connector whose secrets cannot be had keeps no other from being swept.
+//!
+//! What stands behind placeholders may change while a process lives: the host of a database that failed over, a rotated password. So
+//! whoever asks for a connector's tables has them looked up again when they are old (see [`Resolver::renew`]), and only a text
+//! that is another one by then makes connections anew. A look that fails changes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +14,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-use crate::config::{Connector, Documents, ResolveError, Resolver, SourceKind};
+use crate::config::{Connector, Documents, ResolveError, Resolver, SourceKind, Worker};
 use crate::conversion::{Converters, Registries};
 use crate::cursor::Key;
 use crate::failure::{Failure, Retry};
@@ -112,12 +116,20 @@ type Connected = Vec<(Arc<dyn Table>, Shape)>;
 /// The same, with the connector's converters.
 type Tables = Vec<(Arc<dyn Table>, Arc<Shape>)>;
 
+/// A connector, and what its placeholders stood for when its tables were made.
+#[derive(Clone)]
+struct Ready {
+    connector: Connector,
+    worker: Worker,
+    tables: Tables,
+}
+
 /// Documents, and what was made of them so far in this process.
 pub struct Assembly {
     documents: Documents,
     resolver: Arc<Resolver>,
     host: Host,
-    connected: Mutex<BTreeMap<String, (Connector, Tables)>>,
+    connected: Mutex<BTreeMap<String, Ready>>,
     limiters: servicenow::Limiters,
     registries: Registries,
 }
@@ -159,12 +171,12 @@ impl Assembly {
         let missing =
             || Failure::new("Config.Invalid", Retry::Never, format!("no document has a table {alias} in a connector {connector}"));
         let connector = self.documents.connector(connector).ok_or_else(missing)?;
-        let (_, tables) = self.connected(connector).await?;
+        let Ready { tables, .. } = self.connected(connector).await?;
         tables.into_iter().map(|(table, _)| table).find(|table| table.identity().alias == alias).ok_or_else(missing)
     }
 
     async fn jobs_of(&self, connector: &Connector, selection: &Selection, sinks: &dyn Sinks) -> Result<Vec<Job>, Failure> {
-        let (resolved, tables) = self.connected(connector).await?;
+        let Ready { connector: resolved, tables, .. } = self.connected(connector).await?;
         let sink = sinks.of(&resolved)?;
         let cursors: Arc<[Key]> = tables.iter().map(|(table, _)| table.identity().key()).collect();
         let wanted = tables.into_iter().filter(|(table, _)| selection.includes(&connector.name, &table.identity().alias));
@@ -172,22 +184,63 @@ impl Assembly {
         Ok(wanted.map(job).collect())
     }
 
-    /// The tables of a connector; connected once per process.
+    /// The tables of a connector; connected once, and anew when what its placeholders stand for has changed.
     ///
     /// # Errors
-    /// A placeholder has no value, or what it stands for is not what its key asks for.
-    async fn connected(&self, connector: &Connector) -> Result<(Connector, Tables), Failure> {
+    /// A placeholder has no value, or what it stands for is not what its key asks for; never of a connector that was connected
+    /// before.
+    async fn connected(&self, connector: &Connector) -> Result<Ready, Failure> {
         let mut connected = self.connected.lock().await;
-        if let Some(known) = connected.get(&connector.name) {
-            return Ok(known.clone());
+        let ready = match connected.get(&connector.name) {
+            None => self.first(connector).await?,
+            Some(known) => match self.renewed(known).await {
+                Ok(None) => return Ok(known.clone()),
+                Ok(Some(renewed)) => renewed,
+                Err(failure) => {
+                    tracing::warn!(
+                        connector = connector.name,
+                        code = &*failure.code,
+                        "what stands behind placeholders is of no use by now, and what was known before is used: {}",
+                        failure.message
+                    );
+                    return Ok(known.clone());
+                }
+            },
+        };
+        connected.insert(connector.name.clone(), ready.clone());
+        Ok(ready)
+    }
+
+    async fn first(&self, connector: &Connector) -> Result<Ready, Failure> {
+        let told = |error: ResolveError| unresolved(&connector.name, &error);
+        let resolved = connector.resolve(&self.resolver).await.map_err(told)?;
+        let worker = self.documents.worker.resolve(&self.resolver).await.map_err(told)?;
+        self.ready(resolved, worker)
+    }
+
+    /// What takes the place of `known` where placeholders were due for another look: the same tables, unless one says something else.
+    async fn renewed(&self, known: &Ready) -> Result<Option<Ready>, Failure> {
+        let told = |error: ResolveError| unresolved(&known.connector.name, &error);
+        let connector = known.connector.renew(&self.resolver).await.map_err(told)?;
+        let worker = known.worker.renew(&self.resolver).await.map_err(told)?;
+        if connector.is_none() && worker.is_none() {
+            return Ok(None);
         }
-        let resolved = connector.resolve(&self.resolver).await.map_err(|error| unresolved(&connector.name, &error))?;
-        let worker = self.documents.worker.resolve(&self.resolver).await.map_err(|error| unresolved(&connector.name, &error))?;
-        let Converters { keys, values } = Converters::of(&resolved, &worker, &self.registries)?;
+        let (connector, of_connector) = connector.unwrap_or_else(|| (known.connector.clone(), false));
+        let (worker, of_worker) = worker.unwrap_or_else(|| (known.worker.clone(), false));
+        if !of_connector && !of_worker {
+            return Ok(Some(Ready { connector, worker, tables: known.tables.clone() }));
+        }
+        tracing::info!(connector = connector.name, "what stands behind placeholders has changed, and the connector is connected anew");
+        self.ready(connector, worker).map(Some)
+    }
+
+    /// Makes the tables of a connector; both documents are resolved.
+    fn ready(&self, connector: Connector, worker: Worker) -> Result<Ready, Failure> {
+        let Converters { keys, values } = Converters::of(&connector, &worker, &self.registries)?;
         let through = |(table, shape): (Arc<dyn Table>, Shape)| (table, Arc::new(shape.through(Arc::clone(&keys), Arc::clone(&values))));
-        let tables: Tables = self.connect(&resolved)?.into_iter().map(through).collect();
-        connected.insert(connector.name.clone(), (resolved.clone(), tables.clone()));
-        Ok((resolved, tables))
+        let tables = self.connect(&connector)?.into_iter().map(through).collect();
+        Ok(Ready { connector, worker, tables })
     }
 
     fn connect(&self, connector: &Connector) -> Result<Connected, Failure> {
@@ -247,3 +300,6 @@ impl sqlserver::Rotation for ReadAgain {
         Ok(Some(sqlserver::Credential { user: settings.user, password: settings.password }))
     }
 }
+
+#[cfg(test)]
+mod tests;

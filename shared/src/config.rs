@@ -140,6 +140,14 @@ impl Worker {
         Ok(worker)
     }
 
+    /// The worker as it is by now, and whether anything changed; `None` where no placeholder is due; see [`Resolver::renew`].
+    pub async fn renew(&self, resolver: &Resolver) -> Result<Option<(Worker, bool)>, ResolveError> {
+        let Some(renewed) = resolver.renew(&self.values).await? else { return Ok(None) };
+        let worker = Worker { values: renewed.values };
+        worker.check_resolved()?;
+        Ok(Some((worker, renewed.changed)))
+    }
+
     /// The worker as it is after a look at rotated secrets, and whether anything changed; see [`Resolver::refresh`].
     pub async fn refresh(&self, resolver: &Resolver) -> Result<(Worker, bool), ResolveError> {
         let refreshed = resolver.refresh(&self.values).await?;
@@ -168,6 +176,12 @@ impl Connector {
     pub async fn resolve(&self, resolver: &Resolver) -> Result<Connector, ResolveError> {
         let values = resolver.resolve(&self.values).await?;
         Ok(self.with_values(values, resolver)?)
+    }
+
+    /// The connector as it is by now, and whether anything changed; `None` where no placeholder is due; see [`Resolver::renew`].
+    pub async fn renew(&self, resolver: &Resolver) -> Result<Option<(Connector, bool)>, ResolveError> {
+        let Some(renewed) = resolver.renew(&self.values).await? else { return Ok(None) };
+        Ok(Some((self.with_values(renewed.values, resolver)?, renewed.changed)))
     }
 
     /// The connector as it is after a look at rotated secrets, and whether anything changed; see [`Resolver::refresh`].

@@ -34,6 +34,8 @@ class Cost(unittest.TestCase):
         seconds += of["ticks a month"] * of["seconds billed per fan-out invocation"] * of["memory of fan-out, GB"]
         writes = of["ticks a month"] * of["tables"] * of["DynamoDB write units, per table"]
         reads = sweeps * of["DynamoDB read units, per invocation"]
+        # Each of the functions that stay warm, one per task, looks for itself; a tick is a minute.
+        looks = of["ticks a month"] / of["minutes between two looks at a secret"] * of["tasks"] * of["secrets that a sweep function reads"]
         logged = of["ticks a month"] * of["tables"] * of["logged bytes per table and tick"]
         month = {
             "Lambda, time": seconds * of["GB-second, x86_64"],
@@ -44,7 +46,8 @@ class Cost(unittest.TestCase):
             "metrics of the functions": (of["metrics of sweep and fan-out"] + of["codes of reasons seen in a month"]) * of["metric and month"],
             "metrics per table": of["metrics per table"] * of["tables"] * of["metric and month"],
             "ten alarms": 10 * of["alarm and month"],
-            "two secrets": 2 * of["secret and month"],
+            "two secrets": of["secrets that a sweep function reads"] * of["secret and month"],
+            "Secrets Manager, requests": looks / 1e4 * of["10,000 requests to Secrets Manager"],
         }
         month = {name: round(dollars, 2) for name, dollars in month.items()}
         month["altogether"] = round(sum(month.values()), 2)

@@ -64,7 +64,8 @@ pub(super) static CONNECTOR_KEYS: &[Key] = &[
     Key::new(
         "config.action.reload",
         Kind::Choice(&["none", "restart"]),
-        "Accepted for compatibility: placeholders are looked up again every five minutes and after a refused credential.",
+        "Accepted for compatibility: placeholders are looked up again by a sweep that starts five minutes later or more, and after a refused \
+         credential.",
     ),
     Key::new("exactly.once.support", Kind::Choice(&["requested"]), "Delivery is at least once; `required` is refused."),
     Key::new("transaction.boundary", Kind::Choice(&["poll"]), "Accepted for compatibility: there are no transactions."),

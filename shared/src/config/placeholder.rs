@@ -2,7 +2,8 @@
 //!
 //! Reading a document never looks anything up: `check` and `plan` work without the secrets and without a network, and a
 //! laptop can validate what only the function may read. [`Resolver`] does the looking up, for one document at a time,
-//! and keeps what it read for a few minutes, since a warm function sweeps every minute.
+//! and keeps what it read for a few minutes, since a warm function sweeps every minute. When that is over the first sweep reads
+//! again, and whoever was made of values that have changed is made anew.
 //!
 //! Two rules differ from Kafka's on purpose. What is missing is an error, always and all of it at once: a provider that
 //! quietly yields an empty password locks accounts. And the parts of `secretsmanager` and `ssm` are not split at the first
@@ -13,6 +14,8 @@ use std::fmt;
 mod resolver;
 
 pub(in crate::config) use resolver::TIMEOUT;
+#[cfg(test)]
+pub(in crate::config) use resolver::TTL;
 pub use resolver::{FetchError, Lookup, Missing, ParameterFetch, Refreshed, Resolver, SecretFetch, Unresolved};
 
 /// Where the value of a placeholder comes from.

@@ -44,8 +44,10 @@ fn placeholders(page: &mut Page) {
     page.text(
         "## Placeholders\n\n\
          A value may hold placeholders, several of them and with text around them. They are looked up when a sweep starts, \
-         kept for five minutes, and looked up once more when a credential is refused. What a placeholder yields is not \
-         read for further placeholders. All that are missing are one error.\n\n\
+         and again by the first sweep of the same process that starts five minutes later or more: if a value is another one by then, \
+         the connector and the producer are connected anew. They are also looked up once more when a credential is refused. \
+         What cannot be read again keeps the value that it had, with a warning and another try a minute later. What a placeholder yields \
+         is not read for further placeholders. All that are missing are one error.\n\n\
          | form | value |\n|---|---|\n\
          | `${env:NAME}` | a variable of the environment |\n\
          | `${file:path:key}` | an entry of a `.properties` file or of a `.json` file that holds one object |\n\

@@ -156,6 +156,11 @@ impl Values {
         self.entries.get(key).and_then(Entry::shown)
     }
 
+    /// Whether every key has the same text as in `other`, which is of the same document.
+    pub(super) fn says_the_same(&self, other: &Values) -> bool {
+        self.entries.iter().all(|(name, entry)| entry.text() == other.text(name))
+    }
+
     /// A fault at a key of this document.
     pub fn fault(&self, key: &str, message: impl Into<String>) -> Fault {
         let given = self.is_given(key).then(|| self.shown(key)).flatten();

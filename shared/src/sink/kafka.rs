@@ -107,6 +107,29 @@ impl fmt::Debug for Secret {
     }
 }
 
+impl Secret {
+    /// Whether these are the settings of the same documents, whose placeholders stood for something else.
+    fn is_another_reading_of(&self, other: &Self) -> bool {
+        let Self(settings, places) = self;
+        let is_read_or_equal = |(name, text): (&String, &String)| places.contains_key(name) || other.0.get(name) == Some(text);
+        *places == other.1 && settings.len() == other.0.len() && settings.iter().all(is_read_or_equal)
+    }
+}
+
+/// Takes out the connections that no sink will be asked for any more, now that the same documents say `now`.
+fn superseded(connections: &mut BTreeMap<Secret, Arc<Connection>>, now: &Secret) -> Vec<Arc<Connection>> {
+    let mut taken = Vec::new();
+    connections.retain(|key, connection| {
+        // One that a sink holds is in use: not everybody has looked again.
+        let is_old = key.is_another_reading_of(now) && Arc::strong_count(connection) == 1;
+        if is_old {
+            taken.push(Arc::clone(connection));
+        }
+        !is_old
+    });
+    taken
+}
+
 impl KafkaSinks {
     /// No sinks yet.
     pub fn new(options: KafkaOptions) -> Self {
@@ -129,7 +152,8 @@ impl KafkaSinks {
         let connection = match connections.get(&key) {
             Some(connection) => connection.clone(),
             None => {
-                let made = Arc::new(Connection::new(settings, &self.options, rotation)?);
+                let made = Connection::new(settings, &self.options, rotation)?;
+                let made = Arc::new(made.after(superseded(&mut connections, &key)));
                 connections.insert(key, made.clone());
                 made
             }

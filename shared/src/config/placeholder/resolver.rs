@@ -1,4 +1,7 @@
 //! Looking placeholders up, with a cache and one second look after an authentication failure.
+//!
+//! A place that was read once and cannot be read again is no reason to stop: what was read before stands in, and is most likely
+//! what would be read now. Only a value that was refused by whoever it is for has nothing to stand in for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,6 +19,8 @@ use crate::config::values::{Content, Values};
 
 /// How long a value is used before it is looked up again.
 pub const TTL: Duration = Duration::from_secs(300);
+/// How long what was read before stands in for a place that cannot be read, until that is tried again.
+const AGAIN: Duration = Duration::from_secs(60);
 /// How long one look into a file, the secrets manager or the parameter store may take. The SDK alone would wait for ever for an endpoint
 /// that takes connections and says nothing, and a sweep would spend its whole budget here.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
@@ -116,9 +121,15 @@ type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 type Place = (Provider, String);
 
 struct Cached {
-    read: Result<SecretString, FetchError>,
+    /// What was last read; `None` if nothing ever was.
+    text: Option<SecretString>,
+    /// Why the last read failed, if it did.
+    failed: Option<FetchError>,
+    /// When the last read was.
     at: SystemTime,
     generation: u64,
+    /// Whether it was read because a credential had been refused.
+    for_refusal: bool,
 }
 
 #[derive(Default)]
@@ -194,10 +205,32 @@ impl Resolver {
         self.look(values, None).await
     }
 
+    /// Looks up the placeholders of values again if what they came of is older than the TTL or has been read again since; `None`
+    /// if there is nothing to look for. A place that cannot be read again keeps what it was, which the log says.
+    pub async fn renew(&self, values: &Values) -> Result<Option<Refreshed>, Unresolved> {
+        if !self.is_due(values).await {
+            return Ok(None);
+        }
+        let fresh = self.look(values, None).await?;
+        let changed = !fresh.says_the_same(values);
+        Ok(Some(Refreshed { values: fresh, changed }))
+    }
+
+    async fn is_due(&self, values: &Values) -> bool {
+        let now = (self.clock)();
+        let known = values.lookup.map_or(0, |lookup| lookup.generation);
+        let cache = self.cache.lock().await;
+        let is_newer = |place: Place| match cache.places.get(&place) {
+            None => true,
+            Some(cached) => cached.generation > known || self.is_stale(cached, None, now),
+        };
+        values.references().filter_map(|(_, reference)| place_of(reference)).any(is_newer)
+    }
+
     /// Looks again after a credential of these values was refused.
     ///
-    /// A place is read again only if nobody did since these values were looked up, and values that come out of a
-    /// refresh are not refreshed again within the TTL: one rotation costs one more read and one more attempt, however
+    /// A place is read again only if nobody did for the same reason since these values were looked up, and values that come out
+    /// of a refresh are not refreshed again within the TTL: one rotation costs one more read and one more attempt, however
     /// many tables share the credential, and a wrong password is not hammered until the account locks.
     pub async fn refresh(&self, values: &Values) -> Result<Refreshed, Unresolved> {
         let now = (self.clock)();
@@ -207,13 +240,25 @@ impl Resolver {
         }
         let known = values.lookup.map_or(0, |lookup| lookup.generation);
         let fresh = self.look(values, Some(known)).await?;
-        let changed = fresh.entries.iter().any(|(name, entry)| entry.text() != values.text(name));
+        let changed = !fresh.says_the_same(values);
         Ok(Refreshed { values: fresh, changed })
     }
 
     fn is_fresh(&self, at: SystemTime, now: SystemTime) -> bool {
-        // A clock that went back proves nothing about age: look again.
-        now.duration_since(at).is_ok_and(|age| age < self.ttl)
+        is_younger(at, self.ttl, now)
+    }
+
+    /// Whether a place has to be read again: for any values, or for some that were refused and are of the generation `after`.
+    fn is_stale(&self, cached: &Cached, after: Option<u64>, now: SystemTime) -> bool {
+        match (after, &cached.text, &cached.failed) {
+            // A read that was not taken for a refusal may be older than what led to this one.
+            (Some(known), ..) => {
+                cached.failed.is_some() || !self.is_fresh(cached.at, now) || !cached.for_refusal || cached.generation <= known
+            }
+            (None, _, None) => !self.is_fresh(cached.at, now),
+            (None, Some(_), Some(_)) => !is_younger(cached.at, AGAIN.min(self.ttl), now),
+            (None, None, Some(_)) => true,
+        }
     }
 
     /// Fills the templates; with `after`, from reads that are younger than that generation.
@@ -225,7 +270,7 @@ impl Resolver {
         let mut missing = Vec::new();
         let mut found: BTreeMap<&Reference, SecretString> = BTreeMap::new();
         for (key, reference) in values.references() {
-            match self.value_of(&cache, reference) {
+            match self.value_of(&cache, reference, after.is_some()) {
                 Ok(value) => drop(found.insert(reference, value)),
                 Err(FetchError { message, transient }) => {
                     missing.push(Missing { key: key.to_owned(), placeholder: reference.source.clone(), reason: message, transient })
@@ -254,14 +299,9 @@ impl Resolver {
     async fn read_places(&self, cache: &mut Cache, values: &Values, after: Option<u64>, now: SystemTime) {
         let stale = |place: &Place| match cache.places.get(place) {
             None => true,
-            Some(cached) => cached.read.is_err() || !self.is_fresh(cached.at, now) || after.is_some_and(|known| cached.generation <= known),
+            Some(cached) => self.is_stale(cached, after, now),
         };
-        let places: BTreeSet<Place> = values
-            .references()
-            .filter(|(_, reference)| reference.provider != Provider::Env)
-            .map(|(_, reference)| (reference.provider, reference.path.clone()))
-            .filter(stale)
-            .collect();
+        let places: BTreeSet<Place> = values.references().filter_map(|(_, reference)| place_of(reference)).filter(stale).collect();
         if places.is_empty() {
             return;
         }
@@ -272,7 +312,19 @@ impl Resolver {
         cache.generation += 1;
         let generation = cache.generation;
         for (place, read) in others.into_iter().chain(parameters).zip(reads) {
-            cache.places.insert(place, Cached { read, at: now, generation });
+            let before = cache.places.remove(&place).and_then(|cached| cached.text);
+            let (text, failed) = match read {
+                Ok(text) => (Some(text), None),
+                Err(error) => (before, Some(error)),
+            };
+            if let (Some(_), Some(error), None) = (&text, &failed, after) {
+                tracing::warn!(
+                    code = Unresolved::CODE,
+                    place = place.1,
+                    "what stands behind a placeholder cannot be read again, and what was read before is used: {error}"
+                );
+            }
+            cache.places.insert(place, Cached { text, failed, at: now, generation, for_refusal: after.is_some() });
         }
     }
 
@@ -310,7 +362,8 @@ impl Resolver {
         }
     }
 
-    fn value_of(&self, cache: &Cache, reference: &Reference) -> Result<SecretString, FetchError> {
+    /// The value of a placeholder; after a refusal, only one that could be read again.
+    fn value_of(&self, cache: &Cache, reference: &Reference, refused: bool) -> Result<SecretString, FetchError> {
         match reference.provider {
             Provider::Env => (self.env)(&reference.path)
                 .map(SecretString::from)
@@ -318,7 +371,11 @@ impl Resolver {
             Provider::File | Provider::SecretsManager | Provider::Ssm => {
                 let place = (reference.provider, reference.path.clone());
                 let cached = cache.places.get(&place).ok_or_else(|| permanent("was not read"))?;
-                let whole = cached.read.clone()?;
+                let whole = match (&cached.text, &cached.failed) {
+                    (Some(_), Some(error)) if refused => return Err(error.clone()),
+                    (Some(text), _) => text.clone(),
+                    (None, failed) => return Err(failed.clone().unwrap_or_else(|| permanent("was not read"))),
+                };
                 match &reference.key {
                     Some(key) => entry_of(reference, whole.expose_secret(), key),
                     None => Ok(whole),
@@ -332,6 +389,16 @@ impl fmt::Debug for Resolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resolver").field("ttl", &self.ttl).finish_non_exhaustive()
     }
+}
+
+fn is_younger(at: SystemTime, than: Duration, now: SystemTime) -> bool {
+    // A clock that went back proves nothing about age: look again.
+    now.duration_since(at).is_ok_and(|age| age < than)
+}
+
+/// What has to be read for a placeholder; the environment is at hand.
+fn place_of(reference: &Reference) -> Option<Place> {
+    (reference.provider != Provider::Env).then(|| (reference.provider, reference.path.clone()))
 }
 
 fn permanent(message: impl Into<String>) -> FetchError {

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use super::Dir;
 use crate::config::Resolver;
-use crate::config::placeholder::{FetchError, SecretFetch};
+use crate::config::placeholder::{FetchError, SecretFetch, TTL};
 
 /// A store of secrets that counts how often it is asked.
 #[derive(Default)]
@@ -195,6 +195,74 @@ async fn a_refused_credential_is_read_once_more_however_many_ask() {
     clock.fetch_add(300, Ordering::SeqCst);
     let (_, changed) = fresh.refresh(&resolver).await.unwrap();
     assert_eq!((changed, store.asked()), (false, 3), "later it may have been rotated again");
+}
+
+#[test]
+fn the_pages_on_cost_and_on_keys_say_after_how_many_minutes_a_secret_is_read_again() {
+    let minutes = TTL.as_secs() / 60;
+    let row = format!("| minutes between two looks at a secret | {minutes} |");
+    assert!(include_str!("../../../../docs/cost.md").contains(&row), "{row}");
+    assert_eq!(minutes, 5, "and in words in docs/configuration.md and docs/deploy.md");
+}
+
+#[tokio::test]
+async fn a_refused_credential_is_read_again_though_somebody_read_it_a_moment_ago_for_another_reason() {
+    let store = Store::with(&[("s", r#"{"p": "old"}"#)]);
+    let (resolver, clock) = resolver(&store);
+    let stale = with_secret().resolve(&resolver).await.unwrap();
+    clock.fetch_add(300, Ordering::SeqCst);
+    let (_, changed) = stale.renew(&resolver).await.unwrap().expect("it is due");
+    assert_eq!((changed, store.asked()), (false, 2));
+    store.set("s", r#"{"p": "new"}"#);
+    clock.fetch_add(1, Ordering::SeqCst);
+    let (fresh, changed) = stale.refresh(&resolver).await.unwrap();
+    assert_eq!((fresh.values.text("snow.auth.password"), changed, store.asked()), (Some("new"), true, 3));
+}
+
+#[tokio::test]
+async fn values_are_looked_up_again_when_they_are_old_or_somebody_read_their_places_again() {
+    let store = Store::with(&[("s", r#"{"p": "old"}"#)]);
+    let (resolver, clock) = resolver(&store);
+    let [one, two] = [with_secret(), with_secret()];
+    let (one, two) = (one.resolve(&resolver).await.unwrap(), two.resolve(&resolver).await.unwrap());
+    clock.fetch_add(299, Ordering::SeqCst);
+    assert!(one.renew(&resolver).await.unwrap().is_none(), "not yet");
+    clock.fetch_add(1, Ordering::SeqCst);
+    let (same, changed) = one.renew(&resolver).await.unwrap().expect("it is due");
+    assert_eq!((changed, store.asked()), (false, 2));
+    assert!(same.renew(&resolver).await.unwrap().is_none(), "it is as young as can be");
+    store.set("s", r#"{"p": "new"}"#);
+    clock.fetch_add(300, Ordering::SeqCst);
+    let (_, changed) = same.renew(&resolver).await.unwrap().expect("it is due");
+    assert_eq!((changed, store.asked()), (true, 3));
+    let (two, changed) = two.renew(&resolver).await.unwrap().expect("its place was read again");
+    assert_eq!((two.values.text("snow.auth.password"), changed), (Some("new"), true));
+    assert_eq!(store.asked(), 3, "one look in five minutes serves all");
+    let literal = Dir::new().servicenow("snow", &[("snow.auth.password", "${env:SNOW_USER}")]).load().unwrap();
+    let literal = literal.connectors[0].resolve(&resolver).await.unwrap();
+    clock.fetch_add(3_000, Ordering::SeqCst);
+    assert!(literal.renew(&resolver).await.unwrap().is_none(), "the environment of a process does not change");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_again_stays_what_it_was_and_is_tried_again_a_minute_later_but_a_refused_value_does_not_stand_in() {
+    let store = Store::with(&[("s", r#"{"p": "old"}"#)]);
+    let (resolver, clock) = resolver(&store);
+    let known = with_secret().resolve(&resolver).await.unwrap();
+    store.secrets.lock().unwrap().clear();
+    clock.fetch_add(300, Ordering::SeqCst);
+    let (known, changed) = known.renew(&resolver).await.unwrap().expect("it is due");
+    assert_eq!((known.values.text("snow.auth.password"), changed, store.asked()), (Some("old"), false, 2));
+    clock.fetch_add(59, Ordering::SeqCst);
+    assert!(known.renew(&resolver).await.unwrap().is_none(), "a store that is out of reach is not waited for at each tick");
+    assert_eq!(with_secret().resolve(&resolver).await.unwrap().values.text("snow.auth.password"), Some("old"));
+    assert_eq!(store.asked(), 2);
+    assert!(known.refresh(&resolver).await.is_err(), "the value was refused");
+    assert_eq!(store.asked(), 3);
+    store.set("s", r#"{"p": "new"}"#);
+    clock.fetch_add(60, Ordering::SeqCst);
+    let (known, changed) = known.renew(&resolver).await.unwrap().expect("it is due");
+    assert_eq!((known.values.text("snow.auth.password"), changed, store.asked()), (Some("new"), true, 4));
 }
 
 #[tokio::test]

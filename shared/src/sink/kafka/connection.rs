@@ -28,6 +28,8 @@ pub(super) struct Connection {
     signer: Option<Arc<Signer>>,
     rotation: Option<Arc<dyn Rotation>>,
     current: Mutex<Option<Arc<Session>>>,
+    /// Those whose place it takes. Their producers end before it has one.
+    before: SyncMutex<Vec<Arc<Connection>>>,
     /// By the wall clock: a monotonic one may stand still while the environment is frozen.
     used_at_ms: AtomicI64,
 }
@@ -56,7 +58,29 @@ impl Connection {
             Arc::new(Signer::new(region, provider, options.host.clone()))
         });
         let settings = SyncMutex::new(Read { given: given.clone(), settings });
-        Ok(Self { options: options.clone(), settings, signer, rotation, current: Mutex::default(), used_at_ms: AtomicI64::new(0) })
+        Ok(Self {
+            options: options.clone(),
+            settings,
+            signer,
+            rotation,
+            current: Mutex::default(),
+            before: SyncMutex::default(),
+            used_at_ms: AtomicI64::new(0),
+        })
+    }
+
+    /// The same in the place of others, and of those whose place they took.
+    pub(super) fn after(self, others: Vec<Arc<Connection>>) -> Self {
+        let all = others.into_iter().flat_map(|other| {
+            let mut all = other.take_before();
+            all.push(other);
+            all
+        });
+        Self { before: SyncMutex::new(all.collect()), ..self }
+    }
+
+    fn take_before(&self) -> Vec<Arc<Connection>> {
+        std::mem::take(&mut self.before.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The settings for the next producer.
@@ -91,6 +115,9 @@ impl Connection {
             }
             tracing::info!(slept, "the Kafka producer is replaced");
             session.give_up().await;
+        }
+        for before in self.take_before() {
+            before.end().await;
         }
         let session = Arc::new(Session::open(self.settings(), self.host(), self.signer.clone())?);
         *current = Some(session.clone());
@@ -140,6 +167,13 @@ impl Connection {
 
     /// Ends the producer, and returns when its threads have ended, unless a page is still with it.
     pub(super) async fn close(&self) {
+        for before in self.take_before() {
+            before.end().await;
+        }
+        self.end().await;
+    }
+
+    async fn end(&self) {
         let Some(session) = self.current.lock().await.take() else { return };
         session.give_up().await;
         if let Some(session) = Arc::into_inner(session) {

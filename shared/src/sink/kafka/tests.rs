@@ -301,6 +301,43 @@ fn equal_settings_from_different_places_do_not_stay_equal_and_share_no_producer(
     assert!(!Arc::ptr_eq(&of("${secretsmanager:one:password}"), &of("${secretsmanager:two:password}")));
 }
 
+/// A name of the client that was read from a place.
+struct PlacedName;
+
+#[async_trait]
+impl Rotation for PlacedName {
+    fn places(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("client.id".to_owned(), "${ssm:/name}".to_owned())])
+    }
+
+    async fn renew(&self) -> Result<BTreeMap<String, String>, Failure> {
+        Err(Failure::new("Config.Unresolved", crate::failure::Retry::NextTick, "not asked for here"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_whose_placeholders_stand_for_something_else_by_now_has_ended_when_its_successor_begins() {
+    let brokers = Brokers::start();
+    let sinks = KafkaSinks::new(options());
+    let of = |name: &str| {
+        let mut settings = brokers.settings();
+        settings.insert("client.id".to_owned(), name.to_owned());
+        sinks.sink(&settings, Some(Arc::new(PlacedName)), OversizePolicy::Fail).unwrap()
+    };
+    let count = || sinks.connections.lock().unwrap().len();
+    let first = of("one");
+    deliver(&first, rows("a", 10)).await.unwrap();
+    let session = Arc::downgrade(&first.connection.session().await.unwrap());
+    assert_eq!((of("two").connection.settings().max_bytes > 0, count()), (true, 2), "one that is in use stays");
+    drop(first);
+    // The third takes the place of both, of which one never had a producer.
+    let third = of("three");
+    assert_eq!(count(), 1);
+    assert!(session.upgrade().is_some(), "nothing has begun yet");
+    deliver(&third, rows("b", 10)).await.unwrap();
+    assert!(session.upgrade().is_none());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_producer_has_ended_and_its_sink_gets_a_new_one() {
     let brokers = Brokers::start();

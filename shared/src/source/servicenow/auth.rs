@@ -299,7 +299,7 @@ impl Login {
     async fn exchange(&self, state: &mut State, timeout: &impl Fn() -> Duration) -> Result<SecretString, Error> {
         let Auth::Oauth(oauth) = &state.auth else {
             let detail = "a placeholder changed how to sign in while this process ran".to_owned();
-            return Err(Error::Unauthorized { detail, advice: "The next cold start takes it" });
+            return Err(Error::Unauthorized { detail, advice: "The next sweep takes it" });
         };
         let timeout = timeout();
         if timeout.is_zero() {
