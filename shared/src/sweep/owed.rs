@@ -1,6 +1,6 @@
 //! The seconds that a source owes a re-read: those in which rows can still have appeared behind the cursor.
 //!
-//! An overlap that is small is read again with every sweep. A large one is read in rounds, a page per sweep, after the
+//! An overlap that is small is read again with every sweep. A large one is read in rounds, some pages per sweep, after the
 //! rows ahead. While a round is under way the cursor moves on and other seconds come to be owed: those that the round has not come
 //! to join it, and those that it has gone by wait for the next round. So a table that is swept all the time is
 //! still read to the end, and a row that appears just behind the round is found by the next.
@@ -97,8 +97,9 @@ impl Owed {
         }
     }
 
-    /// Seconds before this one are given up.
-    pub fn forget_before(&mut self, second: i64) {
+    /// Seconds before this one are given up. Returns whether any of them was owed.
+    pub fn forget_before(&mut self, second: i64) -> bool {
+        let is_given_up = self.from().is_some_and(|from| from < second);
         self.later.remove_before(second);
         self.round.remove_before(second);
         if self.at.as_ref().is_some_and(|(at, _)| *at < second) {
@@ -107,6 +108,7 @@ impl Owed {
         if self.round.0.is_empty() {
             (self.round, self.at) = (std::mem::take(&mut self.later), None);
         }
+        is_given_up
     }
 
     /// What is to be read next.

@@ -44,6 +44,9 @@ pub struct Setup {
     /// What ids look like.
     #[serde(default)]
     pub ids: Ids,
+    /// Whether a `Link` comes only with a count.
+    #[serde(default)]
+    pub blind: bool,
 }
 
 /// What ids look like.
@@ -184,6 +187,8 @@ pub enum Fault {
     Sink(u8, SinkFault),
     /// The requests after the first n, once or as often as they are tried.
     Http(u8, bool, HttpFault),
+    /// The same for requests that ask for a count and nothing else.
+    Count(u8, bool, HttpFault),
     /// The process is killed at the nth reading of the clock.
     Kill(u8),
 }
@@ -273,6 +278,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         4 => (1_u8..9, store_fault()).prop_map(|(nth, how)| Fault::Store(nth, how)),
         7 => (1_u8..4, sink_fault()).prop_map(|(nth, how)| Fault::Sink(nth, how)),
         4 => (0_u8..7, any::<bool>(), http_fault()).prop_map(|(nth, once, how)| Fault::Http(nth, once, how)),
+        2 => (0_u8..3, any::<bool>(), http_fault()).prop_map(|(nth, once, how)| Fault::Count(nth, once, how)),
         3 => (1_u8..80).prop_map(Fault::Kill),
     ]
 }
@@ -367,8 +373,8 @@ fn setup(scale: Scale) -> impl Strategy<Value = Setup> {
         ((41_u32..200).boxed(), own.boxed())
     };
     let numbers = (0..i64::from(scale.overlap), 0_i64..3, window, 1_i64..11);
-    (batch, numbers, store, lease, prop::bool::weighted(0.85), ahead, first, limits(own), ids).prop_map(
-        |(batch, (overlap, lag, window, poll), store, lease, counts, ahead, first, (own_limit, most_bytes), ids)| Setup {
+    (batch, numbers, store, lease, prop::bool::weighted(0.85), ahead, first, limits(own), (ids, prop::bool::weighted(0.3))).prop_map(
+        |(batch, (overlap, lag, window, poll), store, lease, counts, ahead, first, (own_limit, most_bytes), (ids, blind))| Setup {
             batch,
             overlap,
             lag,
@@ -384,6 +390,7 @@ fn setup(scale: Scale) -> impl Strategy<Value = Setup> {
             most_bytes,
             // More hidden rows in a second than the instance shows at once are not stepped over without hexadecimal ids (decisions/0029).
             ids: if own_limit.is_some() { Ids::SysId } else { ids },
+            blind: blind && counts && own_limit.is_none(),
         },
     )
 }

@@ -107,6 +107,7 @@ impl<'a> Life<'a> {
             settings.counts = setup.counts;
             settings.limit_clamp = setup.own_limit.map(|(rows, _)| usize::from(rows));
             settings.links = setup.own_limit.is_none_or(|(_, links)| links);
+            settings.links_without_count = !setup.blind;
         })
         .map_err(words)?;
         api.apply(Command::Create { table: TABLE.to_owned(), columns: Vec::new(), without: Vec::new() }).map_err(words)?;

@@ -150,6 +150,7 @@ const HAPPENED: &[&str] = &[
     "unknown rows asked for by range",
     "pages asked for smaller",
     "struck: kill",
+    "struck: count",
     "struck: store Denied",
     "struck: store Unreachable",
     "struck: store AnswerLost",

@@ -195,3 +195,61 @@ async fn rows_above_a_mark_that_another_node_lowers_are_left_to_the_next_sweep_a
         }
     }
 }
+
+/// 60 rows of one second, ids far apart, of which two pages of ten are hidden, and 25 later ones. A `Link` comes only with a count.
+fn hidden_pages() -> Laptop {
+    let laptop = Laptop::new().with("snow.source.batch.size", 10);
+    laptop.api.configure(|settings| settings.links_without_count = false).expect("links");
+    let apart = |n: i64| format!("{:032x}", u128::from(n.unsigned_abs()) << 120);
+    laptop.api.load("incident", (1..=60).map(|n| row(n, 0).with("sys_id", apart(n))).collect()).expect("rows");
+    laptop.api.load("incident", (100..125).map(|n| row(n, n)).collect()).expect("rows");
+    laptop.api.hide("incident", (11..=30).map(apart)).expect("hidden");
+    laptop
+}
+
+#[tokio::test]
+async fn a_count_that_the_instance_gives_up_is_no_sign_that_it_never_counts() {
+    let cancelled =
+        r#"{"result":[],"error":{"message":"Transaction cancelled: maximum execution time exceeded","detail":null},"status":"failure"}"#;
+    let unable = r#"{"result":[],"error":{"message":"Internal error","detail":"semaphore"},"status":"failure"}"#;
+    let mut struck = 0;
+    for (body, times) in [(cancelled, 1), (unable, 1), (cancelled, 20), (unable, 20)] {
+        for nth in 0..2 {
+            let laptop = hidden_pages();
+            let effect = Effect::Status { status: 200, body: Some(body.to_owned()), content_type: None, headers: Default::default() };
+            laptop.api.fault(Fault::new(effect).fields("sys_id").skip(nth).times(times));
+            let report = laptop.sweep().await;
+            let was_struck = laptop.api.log().iter().any(|entry| !entry.faults.is_empty());
+            struck += u32::from(was_struck);
+            if report.outcome == Outcome::CaughtUp {
+                is_complete(&laptop, &format!("{body} for count {nth}"));
+            } else {
+                let reason = report.reason.expect("a reason");
+                assert!(was_struck && reason.code == "Source.Unavailable", "{reason:?}");
+            }
+            laptop.api.clear_faults();
+            sweeps(&laptop, 3).await;
+            is_complete(&laptop, &format!("{body} for count {nth}"));
+        }
+    }
+    assert!(struck >= 4, "counts were asked for on their own");
+}
+
+#[tokio::test]
+async fn late_rows_whose_ids_make_an_address_too_long_are_asked_for_fewer_at_a_time() {
+    for url_limit in [2_048, 1_300] {
+        let fields: Vec<_> = (0..30).map(|n| format!("u_custom_field_{n:02}")).collect();
+        let laptop = Laptop::new()
+            .with("snow.source.batch.size", 100)
+            .with("snow.source.overlap.seconds", 300)
+            .with("snow.table.inc.fields", format!("sys_id,sys_updated_on,sys_mod_count,{}", fields.join(",")));
+        laptop.api.configure(|settings| settings.url_limit = Some(url_limit)).expect("a limit");
+        laptop.api.load("incident", (0..300).map(|n| row(1_000 + n, n)).collect()).expect("rows");
+        sweeps(&laptop, 6).await;
+        laptop.api.load("incident", rows(200, 40)).expect("late rows");
+        laptop.api.clear_log();
+        sweeps(&laptop, 30).await;
+        assert!(laptop.api.log().iter().any(|entry| entry.status == 400), "one was too long");
+        is_complete(&laptop, &format!("at most {url_limit} characters"));
+    }
+}

@@ -128,7 +128,10 @@ fn is_cancelled(text: &str) -> bool {
 }
 
 /// The rows in a body that came with status 200 for a request of up to `limit` rows.
-fn listed(body: &[u8], limit: u32) -> Result<Vec<&RawValue>, Error> {
+///
+/// # Errors
+/// [`Error::Malformed`], [`Error::Cancelled`] or [`Error::Unable`].
+pub(super) fn listed(body: &[u8], limit: u32) -> Result<Vec<&RawValue>, Error> {
     let text =
         std::str::from_utf8(body).map_err(|error| Error::Malformed { detail: format!("byte {} is not UTF-8", error.valid_up_to()) })?;
     if text.trim().is_empty() {

@@ -10,7 +10,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, D
 use std::io::Write as _;
 use url::Url;
 
-use super::answer::{ErrorBody, Fields, Reading, Rows};
+use super::answer::{ErrorBody, Fields, Reading, Rows, listed};
 use super::auth::{Login, NoToken, Rotation, SignIn};
 use super::error::{Error, Remedy};
 use super::keys::{Retry, ServiceNow};
@@ -222,7 +222,12 @@ impl Instance {
         refuse(status, &headers, &body, url).map_err(|error| signed(error, sign_in))?;
         // Read here, so that a body that cannot be read is asked for again like one that did not come.
         let (rows, fields) = match call.wanted {
-            Wanted::Count => (Rows::default(), Vec::new()),
+            Wanted::Count => {
+                // An instance that gives up says so in a body that comes with 200, and then does not count. That is no count, and not an
+                // instance that never counts.
+                listed(&body, call.limit)?;
+                (Rows::default(), Vec::new())
+            }
             Wanted::Rows(reading) => (reading.rows(&body, call.limit)?, Vec::new()),
             Wanted::Fields => (Rows::default(), Fields::of(&body, call.limit)?),
         };

@@ -10,7 +10,7 @@
 //! * Timestamps have one second of precision and thousands of rows can share one. A second is read in id order, in
 //!   the server's collation, which is never compared here.
 //! * Rows appear behind the cursor: late commits, updates within the cursor's second. The overlap before the cursor is read
-//!   again, in the same request while the dedup window says that it is small, else a page per sweep. Versions that were
+//!   again, in the same request while the dedup window says that it is small, else page by page after the rows ahead. Versions that were
 //!   delivered are dropped.
 //! * The clock that counts is the instance's. The high-water mark lies below its time when the request was sent; it is
 //!   lowered by what the answer says and never raised within a sweep.
@@ -25,9 +25,9 @@ mod whole;
 use std::collections::BTreeMap;
 
 use forward::Ask;
-use overlap::{Read, Reread};
+use overlap::{Read, Repaid, Reread};
 use passed::Passed;
-use whole::OwnLimit;
+use whole::{Counting, OwnLimit};
 
 use super::answer::Skipped;
 use super::error::Error;
@@ -140,10 +140,13 @@ pub(super) struct Planner<R> {
     reached: Option<i64>,
     /// The seconds before the cursor that are still to be read again.
     owed: Owed,
+    /// The last second that the window had no room for though late rows can still appear in it.
+    given_up: Option<i64>,
+    /// The most unknown rows that are asked for by id at once.
+    most_ids: usize,
     /// Cursor and number of hidden rows of the last sweep, to recognise an unchanged table.
     hidden_before: Option<String>,
-    /// The instance gives no count.
-    uncounted: bool,
+    counting: Counting,
     own_limit: OwnLimit,
     page_size: u32,
     rows_left: Option<u64>,
@@ -157,9 +160,17 @@ struct Sweep<R> {
     hi: Option<i64>,
     /// Requests carry the count.
     counting: bool,
-    /// Pages that did not end their range.
+    /// Pages that did not end their range, and delivered a row or moved the cursor.
     full_pages: u32,
     first: bool,
+    /// The cursor's second when it began.
+    begun: i64,
+    /// The forward part has ended as late as it takes to be caught up.
+    is_recent: bool,
+    /// How much of the overlap was read again.
+    reread: Repaid,
+    /// Where the forward part goes on after a part of the overlap that could wait no longer.
+    then: Option<Ask>,
     hidden: HiddenCount,
     /// What was counted on pages that delivered nothing; it goes with the next one that does.
     carried: Counts,
@@ -234,8 +245,10 @@ impl<R: Clone> Planner<R> {
             instance_now: None,
             reached: None,
             owed,
+            given_up: None,
+            most_ids: overlap::BY_ID,
             hidden_before: notes.get("hidden").cloned(),
-            uncounted: notes.contains_key("uncounted"),
+            counting: Counting::read(notes),
             own_limit: OwnLimit::default(),
             window,
             page_size: start.page_size.max(1),
@@ -323,11 +336,24 @@ impl<R: Clone> Planner<R> {
         if request.projection != Projection::Count {
             self.own_limit.saw(&answer);
         }
+        if request.counted {
+            self.counting.asked(answer.total);
+        }
         let limit = request.limit;
         match sweep.take_step() {
-            Step::Page(ask) => self.page(sweep, Received { ask, limit, answer }, request.counted),
+            Step::Page(ask) => self.page(sweep, Received { ask, limit, answer }),
+            step @ (Step::Total(_) | Step::NewHidden { .. }) if answer.total.is_none() && self.counting == Counting::Does => {
+                sweep.step = step;
+                self.sweep = Some(sweep);
+                let detail = "other answers had an X-Total-Count, and this one has none".to_owned();
+                self.do_without_count()?.ok_or(Error::Uncounted { detail })
+            }
+            step @ Step::Total(_) if answer.total.is_none() && self.counting == Counting::Missed => {
+                sweep.step = step;
+                self.sweep = Some(sweep);
+                Ok(Outcome::Continue)
+            }
             Step::Total(mut page) => {
-                self.uncounted = answer.total.is_none();
                 page.answer.total = answer.total;
                 self.counted_page(sweep, *page)
             }
@@ -336,7 +362,7 @@ impl<R: Clone> Planner<R> {
                 self.evaluate(sweep, *page, true)
             }
             Step::Versions(ask) => Ok(self.versions(sweep, ask, limit, &answer)),
-            Step::UnknownOf { ask, rows, read } => Ok(self.unknown_of(&sweep, &ask, (&rows, request.ids.len(), read), limit, answer)),
+            Step::UnknownOf { ask, rows, read } => Ok(self.unknown_of(sweep, &ask, (&rows, request.ids.len(), read), limit, answer)),
             Step::UnknownIn(ask) => Ok(self.unknown_in(sweep, ask, limit, answer)),
         }
     }
@@ -366,6 +392,10 @@ impl<R: Clone> Planner<R> {
             counting: self.phase == Phase::Stream,
             full_pages: 0,
             first: true,
+            begun: self.cursor.second,
+            is_recent: false,
+            reread: Repaid::default(),
+            then: None,
             hidden: HiddenCount::default(),
             carried: Counts::default(),
             passed: Passed::new(),
@@ -404,11 +434,15 @@ impl<R: Clone> Planner<R> {
         self.swept_to.max(hi.filter(|hi| *hi >= begun))
     }
 
+    /// Whether the forward part, which ends now, has been read up to what is recent. What a re-read takes after it does not count.
+    fn is_recent(&self, hi: Option<i64>) -> bool {
+        let now = self.instance_now.unwrap_or(i64::MAX);
+        hi.is_some_and(|hi| hi >= now.saturating_sub(self.settings.lag).saturating_sub(self.settings.poll))
+    }
+
     /// The last step of a sweep: says whether the table is caught up.
     fn end(&mut self, sweep: &Sweep<R>) -> SweepEnd {
-        let now = self.instance_now.unwrap_or(i64::MAX);
-        let recent = sweep.hi.is_some_and(|hi| hi >= now.saturating_sub(self.settings.lag).saturating_sub(self.settings.poll));
-        let caught_up = recent || sweep.full_pages <= 1;
+        let caught_up = sweep.is_recent || sweep.full_pages <= 1;
         self.phase = if caught_up { Phase::Stream } else { Phase::Backfill };
         SweepEnd { caught_up }
     }
@@ -437,9 +471,7 @@ impl<R: Clone> Planner<R> {
         if let Some(hidden) = &self.hidden_before {
             notes.insert("hidden".to_owned(), hidden.clone());
         }
-        if self.uncounted {
-            notes.insert("uncounted".to_owned(), "true".to_owned());
-        }
+        self.counting.note(&mut notes);
         notes
     }
 
@@ -449,8 +481,25 @@ impl<R: Clone> Planner<R> {
         let delivered = rows.iter().filter(|(head, _)| head.second >= keep_from).map(|(head, _)| (head.second, head.version()));
         let delivered = delivered.chain(skipped.iter().map(|(second, skipped)| (*second, skipped.version))).collect();
         let change = WindowChange { delivered, forget_before: Some(keep_from), limit: self.settings.window_limit.max(1), refilled: false };
-        self.window.apply(&change);
+        self.apply(&change);
         change
+    }
+
+    /// Keeps the window as the change leaves it, and what it had no room for. A second of which all rows were written longer ago than the
+    /// overlap is no loss: none of them can be late any more.
+    fn apply(&mut self, change: &WindowChange) {
+        let needed = self.window.from().max(change.forget_before.unwrap_or(i64::MIN));
+        self.window.apply(change);
+        let last = self.window.from().saturating_sub(1);
+        let can_have_late = self.instance_now.is_some_and(|now| last.saturating_add(self.settings.overlap) > now);
+        if self.window.from() > needed && can_have_late {
+            self.given_up = self.given_up.max(Some(last));
+        }
+    }
+
+    /// The last second that was given up since this was asked last: late rows up to there, and within the overlap, are not looked for.
+    pub(super) fn given_up(&mut self) -> Option<i64> {
+        self.given_up.take()
     }
 
     /// The second from which on versions are needed: for the overlap, and for what is still to be read again.

@@ -24,6 +24,9 @@ use crate::sweep::{Admission, Allowance, Reason, Window};
 /// The room asked for before the first page, whose size is not known.
 const FIRST_PAGE: u64 = 8 << 20;
 
+/// The stable code of a window with no room for the overlap.
+const WINDOW_CODE: &str = "Source.WindowTooSmall";
+
 /// Good full pages in a row after which a page size that was lowered is doubled.
 const GOOD_PAGES: u32 = 4;
 
@@ -50,7 +53,8 @@ pub(super) struct Session {
     /// The room to ask for: half as much again as the last page.
     estimate: u64,
     spent: Spent,
-    /// Whether a page came of this session, and how long requests were waited for in vain before that.
+    /// Whether a page came of this session, all the time that there was for one, and how long requests were waited for in vain before it
+    /// came.
     brought: bool,
     unanswered: Duration,
     /// What the answers of this sweep have shown, and whether it began caught up.
@@ -60,8 +64,9 @@ pub(super) struct Session {
     look: Option<Look>,
     /// Whether the cursor lies ahead of the instance's clock.
     future: Option<Future>,
-    /// Seconds before the cursor that are read again.
+    /// Seconds before the cursor that are read again, and how many rows of them can be known.
     overlap: i64,
+    room: usize,
     remarks: Vec<Reason>,
 }
 
@@ -82,7 +87,7 @@ impl Session {
             max_rows: from.max_rows,
         };
         let planning = table.planning();
-        let overlap = planning.overlap;
+        let (overlap, room) = (planning.overlap, planning.window_limit);
         let planner = Planner::new(planning, start);
         Self {
             instance: Arc::clone(&table.instance),
@@ -107,6 +112,7 @@ impl Session {
             look,
             future: None,
             overlap,
+            room,
             remarks: Vec::new(),
         }
     }
@@ -175,6 +181,7 @@ impl Session {
             if let Outcome::Page(delivery) = outcome {
                 self.brought = true;
                 if delivery.end.is_some() {
+                    self.look_at_window();
                     self.look_ahead(&delivery.cursor);
                     self.look_behind(&delivery.cursor, allowance, &admission).await?;
                 }
@@ -183,12 +190,19 @@ impl Session {
         }
     }
 
-    /// The page that waits for a count, if there is one, when there is no time to ask for that.
+    /// What there is without another request, when there is no time for one: the page that waits for a count, or the end of a sweep
+    /// that has re-read what it could.
     fn in_hand(&mut self) -> Result<Option<Page>, Error> {
-        Ok(match self.planner.do_without_count()? {
-            Some(Outcome::Page(delivery)) => Some(self.finish(*delivery, None)),
-            _ => None,
-        })
+        let outcome = match self.planner.do_without_count()? {
+            None => self.planner.end_without_the_rest(),
+            some => some,
+        };
+        let Some(Outcome::Page(delivery)) = outcome else { return Ok(None) };
+        if delivery.end.is_some() {
+            self.look_at_window();
+            self.look_ahead(&delivery.cursor);
+        }
+        Ok(Some(self.finish(*delivery, None)))
     }
 
     /// Goes on after the request for a count has failed, with the page that waits for it. `None`: the time is over.
@@ -264,9 +278,8 @@ impl Session {
         let reading = self.reading(Projection::Versions);
         let mut call = Call { allowance, admission, limit: 1, expected: 0, wanted: Wanted::Rows(&reading), spent: &mut self.spent };
         let newest = match self.instance.get(&self.table.name, &parameters, &mut call).await {
-            // An instance that ignores the condition shows nothing of what is behind.
-            Ok(fetched) => fetched.rows.rows.first().map(|(head, _)| head.second).filter(|newest| *newest < cursor.second),
-            Err(error @ (Error::Unauthorized { .. } | Error::RequestsSpent)) => return Err(error),
+            Ok(fetched) => fetched.rows.rows.first().map(|(head, _)| head.second),
+            Err(error @ Error::Unauthorized { .. }) => return Err(error),
             Err(error) => {
                 // The sweep itself is through; the next one looks again.
                 tracing::debug!(connector = self.identity.0, table = self.identity.1, %error, "no look behind the cursor");

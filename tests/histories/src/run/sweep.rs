@@ -13,13 +13,13 @@ use tablesweep::sweep::{ByteBudget, Engine, Job, LeasePlan, Mode, Run, TableRepo
 use tablesweep_testbed::table_api::{Command, Effect, Entry, Fault as ApiFault, HtmlPage};
 use tokio::sync::watch;
 
-use super::changes::fields;
+use super::changes::{KEY, fields};
 use super::{Life, TABLE, open_store, stamp};
 use crate::bed::words;
 use crate::faulty::sink::{Collector, MESSAGE_TIMEOUT};
 use crate::faulty::store::FaultyStore;
 use crate::faulty::{Death, clock, sink, store};
-use crate::history::{Change, Fault, HttpFault, LeaseKind, SinkFault, StoreKind, SweepStep};
+use crate::history::{Change, Fault, HttpFault, Ids, LeaseKind, SinkFault, StoreKind, SweepStep};
 use crate::world::{Row, sys_id};
 
 /// What the engine keeps of a deadline for the last acknowledgements and the release.
@@ -63,6 +63,11 @@ impl Life<'_> {
         let planned = self.plan_change(step)?;
         if let Some(Fault::Http(nth, once, how)) = step.fault {
             let fault = ApiFault::new(effect(how)).table(TABLE).skip(u64::from(nth));
+            self.api.fault(if once { fault } else { fault.always() });
+        }
+        if let Some(Fault::Count(nth, once, how)) = step.fault {
+            let id = if self.setup.ids == Ids::SysId { "sys_id" } else { KEY };
+            let fault = ApiFault::new(effect(how)).table(TABLE).fields(id).skip(u64::from(nth));
             self.api.fault(if once { fault } else { fault.always() });
         }
         let death = Arc::new(Death::default());
@@ -243,10 +248,11 @@ impl Life<'_> {
         let log = self.api.log();
         self.tally.add("requests", log.len() as u64);
         self.tally_answers(&log);
-        if let Some(Fault::Http(_, _, how)) = step.fault {
+        if let Some(Fault::Http(_, _, how) | Fault::Count(_, _, how)) = step.fault {
             let is_strike = |fault: &String| fault != "then" && fault != DATE;
             let strikes = log.iter().filter(|entry| entry.faults.iter().any(is_strike)).count();
-            self.tally.add(format!("struck: {how:?}"), strikes as u64);
+            let what = if let Some(Fault::Count(..)) = step.fault { "struck: count".to_owned() } else { format!("struck: {how:?}") };
+            self.tally.add(what, strikes as u64);
         }
         let passed = match &planned {
             None => 0,

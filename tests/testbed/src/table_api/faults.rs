@@ -205,6 +205,9 @@ pub struct Fault {
     /// Only pages of more rows than this.
     #[serde(default)]
     pub limit_over: Option<usize>,
+    /// Only requests for exactly these fields.
+    #[serde(default)]
+    pub fields: Option<String>,
     /// Only requests that bring a cookie.
     #[serde(default)]
     pub with_cookie: bool,
@@ -223,7 +226,17 @@ fn once() -> Option<u64> {
 impl Fault {
     /// Strikes the next read of any table.
     pub fn new(effect: Effect) -> Self {
-        Self { effect, on: Target::Table, table: None, query: None, limit_over: None, with_cookie: false, skip: 0, times: once() }
+        Self {
+            effect,
+            on: Target::Table,
+            table: None,
+            query: None,
+            limit_over: None,
+            fields: None,
+            with_cookie: false,
+            skip: 0,
+            times: once(),
+        }
     }
 
     /// A status with the body of an error.
@@ -278,6 +291,13 @@ impl Fault {
         self
     }
 
+    /// Only requests for exactly these fields.
+    #[must_use]
+    pub fn fields(mut self, fields: &str) -> Self {
+        self.fields = Some(fields.to_owned());
+        self
+    }
+
     /// Only requests that bring a cookie.
     #[must_use]
     pub fn with_cookie(mut self) -> Self {
@@ -314,6 +334,7 @@ pub(super) struct Subject<'a> {
     pub table: &'a str,
     pub query: &'a str,
     pub limit: usize,
+    pub fields: Option<&'a str>,
     pub cookie: bool,
 }
 
@@ -360,5 +381,6 @@ fn meant(fault: &Fault, subject: Subject<'_>) -> bool {
         && fault.table.as_deref().is_none_or(|table| table == subject.table)
         && fault.query.as_deref().is_none_or(|text| subject.query.contains(text))
         && fault.limit_over.is_none_or(|rows| subject.limit > rows)
+        && fault.fields.as_deref().is_none_or(|fields| subject.fields == Some(fields))
         && (!fault.with_cookie || subject.cookie)
 }

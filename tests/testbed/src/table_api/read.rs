@@ -71,6 +71,7 @@ impl World {
             table: &request.table,
             query: &entry.query,
             limit: entry.limit,
+            fields: entry.param("sysparm_fields"),
             cookie: request.cookie.is_some(),
         });
         entry.faults = effects.iter().map(Effect::name).collect();

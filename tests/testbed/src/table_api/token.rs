@@ -13,7 +13,14 @@ impl World {
         let mut entry = request.entry(self.clock.stamp());
         entry.limit = 0;
         entry.params = form.iter().filter(|(name, _)| name == "grant_type").cloned().collect();
-        let effects = self.faults.strike(Subject { on: Target::Token, table: "", query: "", limit: 0, cookie: request.cookie.is_some() });
+        let effects = self.faults.strike(Subject {
+            on: Target::Token,
+            table: "",
+            query: "",
+            limit: 0,
+            fields: None,
+            cookie: request.cookie.is_some(),
+        });
         entry.faults = effects.iter().map(Effect::name).collect();
         let mut answer = match effects.iter().find_map(replacement) {
             Some(answer) => answer,

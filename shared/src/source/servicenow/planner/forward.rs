@@ -5,6 +5,7 @@ use super::super::range::{Head, Range, is_hex};
 use super::super::time;
 use super::overlap::MOST_PAGES;
 use super::passed::{Passed, rows_of};
+use super::whole::Counting;
 use super::{At, Counts, Outcome, Parts, Planner, Received, Step, Sweep};
 
 /// A page of the forward part, as it is asked for.
@@ -41,15 +42,12 @@ struct Page<R> {
 }
 
 impl<R: Clone> Planner<R> {
-    /// An answer to a request for a page; `counted` if the request asked for the count.
-    pub(super) fn page(&mut self, mut sweep: Sweep<R>, page: Received<R>, counted: bool) -> Result<Outcome<R>, Error> {
+    /// An answer to a request for a page.
+    pub(super) fn page(&mut self, mut sweep: Sweep<R>, page: Received<R>) -> Result<Outcome<R>, Error> {
         let answer = &page.answer;
-        if counted {
-            self.uncounted = answer.total.is_none();
-        }
         let short = answer.visible() < u64::from(page.limit);
         let above = answer.rows.last().is_some_and(|(head, _)| sweep.hi.is_some_and(|hi| head.second > hi));
-        if short && !above && answer.total.is_none() && !self.uncounted {
+        if short && !above && answer.total.is_none() && self.counting != Counting::DoesNot {
             sweep.counting = true;
             sweep.step = Step::Total(Box::new(page));
             self.sweep = Some(sweep);
@@ -142,22 +140,24 @@ impl<R: Clone> Planner<R> {
         let before = self.cursor.clone();
         let goes_on = self.move_cursor(&page);
         let mut window = self.window_change(&page.new, &page.skipped);
-        sweep.full_pages += u32::from(!page.is_last);
         let next = self.next_ask(&sweep, &page, before != self.cursor, goes_on)?;
         let hidden = hidden_passed(&mut sweep, &page, if opens { None } else { total }, next.is_none());
         let nothing = page.new.is_empty() && page.skipped.is_empty() && before == self.cursor;
+        // Requests that feel their way around hidden rows are no sign of a table that moves on.
+        sweep.full_pages += u32::from(!page.is_last && !nothing);
         let carried = std::mem::take(&mut sweep.carried);
         let counts = Counts { suppressed: carried.suppressed + page.suppressed, hidden: carried.hidden + hidden };
         let mut end = None;
         match next {
-            Some(ask) => sweep.step = Step::Page(ask),
+            Some(ask) => self.go_on_at(&mut sweep, ask),
             None => {
+                sweep.is_recent = self.is_recent(sweep.hi);
                 self.swept_to = self.swept_to(sweep.hi);
                 match self.overlap_step(sweep.hi) {
                     Some(step) => sweep.step = step,
                     None => {
                         end = Some(self.end(&sweep));
-                        window = self.settle_window(window);
+                        window = self.settled(window);
                     }
                 }
             }
@@ -178,8 +178,7 @@ impl<R: Clone> Planner<R> {
         let hi = sweep.hi.unwrap_or(i64::MAX);
         let is_blank = answer.rows.is_empty();
         let skipped = self.met_first(ask.range.first_second(), hi, &answer.rows, answer.skipped.clone());
-        // Without a count the end shows only on an instance that never gives one.
-        let fits = (answer.total.is_some() || self.uncounted) && self.own_limit.spares(&answer, limit);
+        let fits = self.covers(&answer, limit);
         // No more than a page is delivered, also where more were asked for to get past hidden rows.
         let most = self.rows_left.unwrap_or(u64::MAX).min(u64::from(self.page_size));
         let mut page = Page {
@@ -357,7 +356,7 @@ impl Ask {
 ///
 /// A second is cut at an id of our own making. It lies after `after` for certain only where both are hexadecimal: against any other id
 /// the server's order decides, and a cursor might go back to it.
-fn halved(range: &Range, hi: Option<i64>, has_hexadecimal_ids: bool) -> Option<Ask> {
+pub(super) fn halved(range: &Range, hi: Option<i64>, has_hexadecimal_ids: bool) -> Option<Ask> {
     let first = range.first_second();
     match range {
         Range::Seconds { to, .. } => {

@@ -1,22 +1,38 @@
-//! The re-read of an overlap too large to ride in the first request: one page per sweep, in turn.
+//! The re-read of an overlap too large to ride in the first request: after the rows ahead, some pages per sweep, in turn.
 //!
 //! Only the cursor fields and the modification count are read; versions that the window does not know are then fetched
 //! whole and delivered, at most a page of them. The same pass refills a window that was lost.
 //!
+//! How many pages? An idle table is given one per sweep. Where the cursor moves, each sweep adds to what is owed, and a round over the
+//! overlap must not fall behind: it goes by [`PACE`] seconds for each that the sweep has moved the cursor. The seconds that a round of
+//! length L has gone by by its end, and with them the next round's length, are then the overlap and L / (`PACE` - 1) at most. So a round
+//! is never much longer than two overlaps, whatever the size of a page and however much a tick brings, and the window need hold no
+//! more than that.
+//!
+//! A sweep that goes far at once fills the window with the rows ahead before it gets to the overlap. So what is owed is read in
+//! between, before the window has to forget it.
+//!
 //! A part of the overlap counts as read only as far as its unknown rows have come. The second request may be answered with less than
 //! the first has shown: it is asked for smaller when it was too large, the instance may cut it, and rows that appeared between the
-//! two push others off its end. What did not come is left to the next sweep.
+//! two push others off its end. What did not come is left to the next page.
 
 use super::super::range::{Head, Range};
+use super::forward::halved;
 use super::passed::rows_of;
-use super::{Answer, At, Outcome, Parts, Planner, Step, Sweep};
+use super::{Answer, Ask, At, Outcome, Parts, Planner, Step, Sweep};
+use crate::source::SweepEnd;
 use crate::sweep::{Stretch, WindowChange};
 
 /// Up to this many unknown rows are fetched by id; more are fetched by the range that they came in.
-const BY_ID: usize = 40;
+pub(super) const BY_ID: usize = 40;
 
-/// The most characters of ids in one request, commas included. It keeps the request's address below 2,048.
+/// The most characters of ids in one request, commas included: those of as many ids of an instance's own. What else is in the address is
+/// the alias's query, once per branch, and its fields; where all of it is too long, fewer are asked for ([`Planner::ask_for_fewer_ids`]).
 const BY_ID_LENGTH: usize = BY_ID * 33;
+
+/// How many seconds of the overlap are read again for each by which the sweep has moved the cursor. More than two, or each round is
+/// longer than the one before it.
+const PACE: i64 = 3;
 
 /// The most pages that are asked for at once to get past hidden rows.
 pub(super) const MOST_PAGES: u32 = 1 << 12;
@@ -29,6 +45,13 @@ pub(super) struct Reread {
     pub(super) to: i64,
     /// How many times the size of a page is asked for.
     pub(super) pages: u32,
+}
+
+/// How much of the overlap a sweep has read again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Repaid {
+    pages: u32,
+    seconds: i64,
 }
 
 /// How far a page of the overlap has read.
@@ -45,7 +68,9 @@ impl<R: Clone> Planner<R> {
     /// back, stays owed: the forward part has left those rows to a later sweep.
     pub(super) fn overlap_step(&mut self, hi: Option<i64>) -> Option<Step<R>> {
         // Eviction may have moved the edge meanwhile; what lies before it cannot be told from new rows.
-        self.owed.forget_before(self.window.from());
+        if self.owed.forget_before(self.window.from()) {
+            self.given_up = self.given_up.max(Some(self.window.from().saturating_sub(1)));
+        }
         let Stretch { from, after, to } = self.owed.next()?;
         let to = hi.map_or(to, |hi| hi.min(to));
         if to < from {
@@ -57,10 +82,12 @@ impl<R: Clone> Planner<R> {
 
     /// The versions of one page of the overlap.
     pub(super) fn versions(&mut self, mut sweep: Sweep<R>, ask: Reread, limit: u32, answer: &Answer<R>) -> Outcome<R> {
-        let whole = self.own_limit.spares(answer, limit);
-        if answer.rows.is_empty() && !whole && ask.pages < MOST_PAGES {
-            // Hidden whole. Versions are small, so that a larger page costs less than to look for the end of the hidden rows.
-            sweep.step = Step::Versions(ask.wider());
+        let whole = self.covers(answer, limit);
+        if answer.rows.is_empty()
+            && !whole
+            && let Some(ask) = self.past_hidden(&ask)
+        {
+            sweep.step = Step::Versions(ask);
             self.sweep = Some(sweep);
             return Outcome::Continue;
         }
@@ -72,9 +99,9 @@ impl<R: Clone> Planner<R> {
         let is_unknown = |head: &&&Head| sweep.hi.is_none_or(|hi| head.second <= hi) && !self.window.contains(head.second, &head.version());
         let unknown: Vec<&Head> = heads.iter().filter(is_unknown).copied().collect();
         let Some(first) = unknown.first() else {
-            return self.reread_done(&sweep, &ask, Some(read), Vec::new(), heads.len() as u64);
+            return self.reread_done(sweep, &ask, Some(read), Vec::new(), heads.len() as u64);
         };
-        let by_id = by_id(&unknown);
+        let by_id = by_id(&unknown, self.most_ids);
         let are_many = unknown.len() > BY_ID && self.limit() as usize > BY_ID;
         // Past hidden rows a range is no help: they would be the first of it again.
         sweep.step = if by_id.is_empty() || (are_many && ask.pages == 1) {
@@ -88,10 +115,20 @@ impl<R: Clone> Planner<R> {
         Outcome::Continue
     }
 
+    /// What to ask instead of a page of versions that is hidden whole. They are small, so that a larger page costs less than to look for the
+    /// end of the hidden rows; but an instance may have a limit of its own, and then only half of the range is left.
+    fn past_hidden(&self, ask: &Reread) -> Option<Reread> {
+        if ask.pages < MOST_PAGES {
+            return Some(ask.wider());
+        }
+        let half = halved(&ask.range, Some(ask.to), self.settings.fields.has_hexadecimal_ids())?;
+        Some(Reread { range: half.range, pages: MOST_PAGES, ..ask.clone() })
+    }
+
     /// Unknown rows that were asked for by id, `asked` of them. `read`: how far the page has read with all of them.
     pub(super) fn unknown_of(
         &mut self,
-        sweep: &Sweep<R>,
+        sweep: Sweep<R>,
         ask: &Reread,
         (rows, asked, read): (&[At], usize, Read),
         limit: u32,
@@ -106,19 +143,19 @@ impl<R: Clone> Planner<R> {
 
     /// Unknown rows that were asked for by the range that they came in.
     pub(super) fn unknown_in(&mut self, mut sweep: Sweep<R>, ask: Reread, limit: u32, answer: Answer<R>) -> Outcome<R> {
-        let whole = self.own_limit.spares(&answer, limit);
+        let whole = self.covers(&answer, limit);
         if answer.rows.is_empty() && !whole && ask.pages < MOST_PAGES {
             sweep.step = Step::UnknownIn(ask.wider());
             self.sweep = Some(sweep);
             return Outcome::Continue;
         }
         let read = ask.read(whole, answer.rows.last().map(|(head, _)| head));
-        self.take(&sweep, &ask, read, answer)
+        self.take(sweep, &ask, read, answer)
     }
 
     /// Delivers the rows of an answer that are not known: at most a page of them, and none above the high-water mark. `read`: how
     /// far the answer goes.
-    fn take(&mut self, sweep: &Sweep<R>, ask: &Reread, read: Read, answer: Answer<R>) -> Outcome<R> {
+    fn take(&mut self, sweep: Sweep<R>, ask: &Reread, read: Read, answer: Answer<R>) -> Outcome<R> {
         let to = sweep.hi.map_or(ask.to, |hi| hi.min(ask.to));
         let most = self.rows_left.unwrap_or(u64::MAX).min(u64::from(self.page_size));
         let (mut new, mut suppressed, mut last, mut cut) = (Vec::new(), 0, None, false);
@@ -137,10 +174,15 @@ impl<R: Clone> Planner<R> {
     }
 
     /// `read`: up to where this page has read.
-    fn reread_done(&mut self, sweep: &Sweep<R>, ask: &Reread, read: Option<Read>, rows: Vec<(Head, R)>, suppressed: u64) -> Outcome<R> {
+    fn reread_done(&mut self, mut sweep: Sweep<R>, ask: &Reread, read: Option<Read>, rows: Vec<(Head, R)>, suppressed: u64) -> Outcome<R> {
+        let passed = std::mem::take(&mut sweep.passed);
         let delivered = rows.iter().map(|(head, _)| (head.second, head.version()));
-        let delivered = delivered.chain(sweep.passed.iter().map(|(second, skipped)| (*second, skipped.version))).collect();
-        let refilled = match read.and_then(|read| read.up_to(sweep.hi, ask.range.first_second())) {
+        let delivered = delivered.chain(passed.iter().map(|(second, skipped)| (*second, skipped.version))).collect();
+        let from = ask.range.first_second();
+        let read = read.and_then(|read| read.up_to(sweep.hi, from));
+        sweep.reread.page(from, read.as_ref());
+        let goes_on = read.is_some();
+        let refilled = match read {
             Some(Read::Through(second)) => self.owed.read_through(second),
             Some(Read::To(at)) => {
                 self.owed.read_to(at.second, &at.id);
@@ -148,20 +190,90 @@ impl<R: Clone> Planner<R> {
             }
             None => false,
         };
-        let change = WindowChange { delivered, refilled, limit: self.settings.window_limit.max(1), forget_before: None };
-        self.window.apply(&change);
-        let window = self.settle_window(change);
-        let end = Some(self.end(sweep));
-        let mut counts = sweep.carried;
+        let window = self.settled(WindowChange { delivered, refilled, limit: self.settings.window_limit.max(1), forget_before: None });
+        let mut counts = std::mem::take(&mut sweep.carried);
         counts.suppressed += suppressed;
-        self.deliver(Parts { rows, skipped: rows_of(sweep.passed.clone()), counts, window, end })
+        let end = self.after_reread(sweep, goes_on && self.rows_left.is_none_or(|left| left > rows.len() as u64));
+        self.deliver(Parts { rows, skipped: rows_of(passed), counts, window, end })
     }
 
-    /// At the end of a sweep only the overlap before the cursor is kept, and what is still owed.
-    pub(super) fn settle_window(&mut self, mut change: WindowChange) -> WindowChange {
+    /// What comes after a page of the overlap: another one, the forward part that it came in between of, or the end of the sweep.
+    /// `may_go_on`: the page has read something, and rows may follow.
+    fn after_reread(&mut self, mut sweep: Sweep<R>, may_go_on: bool) -> Option<SweepEnd> {
+        let has_more_to_do = match sweep.then {
+            Some(_) => self.cannot_wait(),
+            None => sweep.reread.seconds < self.cursor.second.saturating_sub(sweep.begun).saturating_mul(PACE),
+        };
+        let step = if may_go_on && has_more_to_do { self.overlap_step(sweep.hi) } else { None };
+        sweep.step = match step.or_else(|| sweep.then.take().map(Step::Page)) {
+            Some(step) => step,
+            None => return Some(self.end(&sweep)),
+        };
+        self.sweep = Some(sweep);
+        None
+    }
+
+    /// Goes on with the forward part, or with what is owed of the overlap first, if that cannot wait.
+    pub(super) fn go_on_at(&mut self, sweep: &mut Sweep<R>, ask: Ask) {
+        let first = if self.cannot_wait() { self.overlap_step(sweep.hi) } else { None };
+        sweep.step = match first {
+            Some(step) => {
+                sweep.then = Some(ask);
+                step
+            }
+            None => Step::Page(ask),
+        };
+    }
+
+    /// Whether the rows of another page would push out of the window what is known of seconds that are still to be read again.
+    fn cannot_wait(&self) -> bool {
+        let next = self.window.len().saturating_add(self.page_size as usize);
+        let overlap_from = self.cursor.second.saturating_sub(self.settings.overlap);
+        next > self.settings.window_limit && self.owed.from().is_some_and(|from| from < overlap_from)
+    }
+
+    /// Ends a sweep that lacks the time for more of the overlap. The rest of it stays owed. `None`: the sweep is not that far.
+    pub(in super::super) fn end_without_the_rest(&mut self) -> Option<Outcome<R>> {
+        let sweep =
+            self.sweep.take_if(|sweep| matches!(sweep.step, Step::Versions(_)) && sweep.then.is_none() && sweep.reread.pages > 0)?;
+        let window = self.settled(WindowChange { limit: self.settings.window_limit.max(1), ..WindowChange::default() });
+        let end = Some(self.end(&sweep));
+        Some(self.deliver(Parts { rows: Vec::new(), skipped: Vec::new(), counts: sweep.carried, window, end }))
+    }
+
+    /// After a question by ids whose address was too long: asks for half of them; in the end by the range that they came in. Returns whether
+    /// the last request asked by ids.
+    pub(in super::super) fn ask_for_fewer_ids(&mut self) -> bool {
+        let limit = self.limit() as usize;
+        let Some(sweep) = &mut self.sweep else { return false };
+        let Step::UnknownOf { ask, rows, read } = &mut sweep.step else { return false };
+        self.most_ids = rows.len().min(limit) / 2;
+        rows.truncate(self.most_ids);
+        match rows.last() {
+            Some(last) => *read = Read::To(last.clone()),
+            None => sweep.step = Step::UnknownIn(ask.clone()),
+        }
+        true
+    }
+
+    /// The change, and what is kept after it: the overlap before the cursor, and what is still owed.
+    pub(super) fn settled(&mut self, mut change: WindowChange) -> WindowChange {
         change.forget_before = Some(self.keep_from());
-        self.window.apply(&change);
+        self.apply(&change);
         change
+    }
+}
+
+impl Repaid {
+    /// A page that begins in second `from` has been read.
+    fn page(&mut self, from: i64, read: Option<&Read>) {
+        let to = match read {
+            Some(Read::To(at)) => at.second,
+            Some(Read::Through(second)) => second.saturating_add(1),
+            None => from,
+        };
+        self.pages = self.pages.saturating_add(1);
+        self.seconds = self.seconds.saturating_add(to.saturating_sub(from).max(0));
     }
 }
 
@@ -186,8 +298,9 @@ impl Reread {
         match (last.filter(|_| !whole), &self.range) {
             (Some(last), _) => Read::To(At::of(last)),
             // Or more rows are hidden than can be asked for at once: then this much is given up.
+            (None, Range::Second { at, through: Some(through), .. }) => Read::To(At { second: *at, id: through.clone() }),
             (None, Range::Second { at, .. }) => Read::Through(*at),
-            (None, Range::Seconds { .. }) => Read::Through(self.to),
+            (None, Range::Seconds { to, .. }) => Read::Through(to.unwrap_or(self.to)),
         }
     }
 }
@@ -210,12 +323,12 @@ impl Read {
 
 /// The first of these rows, as many as can be asked for by id in one request. An id of other characters than these may not mean
 /// itself in a list: a comma would end it.
-fn by_id(unknown: &[&Head]) -> Vec<At> {
+fn by_id(unknown: &[&Head], most: usize) -> Vec<At> {
     let is_plain = |id: &str| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
     let mut length = 0;
     let fits = |head: &&&Head| {
         length += head.id.len() + 1;
         is_plain(&head.id) && length <= BY_ID_LENGTH
     };
-    unknown.iter().take(BY_ID).take_while(fits).map(|head| At::of(head)).collect()
+    unknown.iter().take(most).take_while(fits).map(|head| At::of(head)).collect()
 }

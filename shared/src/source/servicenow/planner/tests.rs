@@ -25,6 +25,12 @@ struct Instance {
     /// The most rows of an answer, whatever limit is asked for; and whether a `Link` says that rows follow.
     own_limit: u32,
     links: bool,
+    /// An answer without a count has no `Link` either.
+    blind: bool,
+    /// The request, counted from 0, whose count is lost.
+    uncounted: Option<usize>,
+    /// Seconds that an answer takes.
+    takes: i64,
     /// Rows that appear right after the next answer with versions.
     appearing: Vec<Stored>,
     /// The request, counted from 0, that is answered by a node whose clock is so many seconds behind.
@@ -40,6 +46,9 @@ impl Instance {
             counts: true,
             own_limit: u32::MAX,
             links: true,
+            blind: false,
+            uncounted: None,
+            takes: 0,
             appearing: Vec::new(),
             behind: None,
             requests: Vec::new(),
@@ -69,15 +78,18 @@ impl Instance {
             _ => page.into_iter().map(|row| (head(row), ())).collect(),
         };
         let behind = self.behind.filter(|(nth, _)| nth + 1 == self.requests.len()).map_or(0, |(_, seconds)| seconds);
+        let is_lost = self.uncounted.is_some_and(|nth| nth + 1 == self.requests.len());
+        let total = (self.counts && request.counted && !is_lost).then_some(matching.len() as u64);
         let answer = Answer {
             rows,
             skipped: Vec::new(),
-            total: (self.counts && request.counted).then_some(matching.len() as u64),
-            next_link: self.links && matching.len() > limit,
+            total,
+            next_link: self.links && matching.len() > limit && (total.is_some() || !self.blind),
             date: Some(self.now - behind),
             sent_ms: self.now * 1000,
             elapsed_ms: 0,
         };
+        self.now += self.takes;
         if request.projection == Projection::Versions {
             let appearing = std::mem::take(&mut self.appearing);
             self.load(appearing);
@@ -131,6 +143,12 @@ struct Poller {
     most_whole: usize,
     /// Requests for a count fail.
     counts_fail: bool,
+    /// An address holds no more ids.
+    most_ids: usize,
+    /// There is no time for more of the overlap than this many pages.
+    most_reread: usize,
+    /// Sweeps that gave seconds up.
+    gave_up: u32,
 }
 
 impl Poller {
@@ -155,6 +173,9 @@ impl Poller {
             suppressed: 0,
             most_whole: usize::MAX,
             counts_fail: false,
+            most_ids: usize::MAX,
+            most_reread: usize::MAX,
+            gave_up: 0,
         }
     }
 
@@ -164,10 +185,20 @@ impl Poller {
         let mut planner: Planner<()> = Planner::new(self.settings.clone(), start);
         self.window = planner.window().clone();
         let mut left = pages.unwrap_or(usize::MAX);
-        let mut rows = 0;
+        let (mut rows, mut reread) = (0, 0);
         for turn in 0.. {
             assert!(turn < 200_000, "no end in sight");
             let request = planner.request(instance.now * 1000);
+            if request.ids.len() > self.most_ids {
+                assert!(planner.ask_for_fewer_ids(), "by ids");
+                continue;
+            }
+            reread += usize::from(request.projection == Projection::Versions);
+            let in_time = if reread > self.most_reread { planner.end_without_the_rest() } else { None };
+            if let Some(Outcome::Page(delivery)) = in_time {
+                self.commit(&delivery, planner.difference_ms());
+                return true;
+            }
             let answer = instance.answer(&request);
             let outcome = if self.counts_fail && request.projection == Projection::Count {
                 let outcome = planner.do_without_count().expect("an honest instance");
@@ -177,10 +208,14 @@ impl Poller {
                 planner.set_page_size(planner.page_size() / 2);
                 continue;
             } else {
-                planner.answer(&request, answer).expect("an honest instance")
+                match planner.answer(&request, answer) {
+                    Err(Error::Uncounted { .. }) if instance.uncounted.is_some() => return false,
+                    outcome => outcome.expect("an honest instance"),
+                }
             };
             let Outcome::Page(delivery) = outcome else { continue };
             self.commit(&delivery, planner.difference_ms());
+            self.gave_up += u32::from(delivery.end.is_some() && planner.given_up().is_some());
             if delivery.end.is_some_and(|end| end.caught_up) {
                 return true;
             }

@@ -6,7 +6,9 @@
 //! fits the limit is taken for whole only where no limit of the instance's own can have cut it, as far as the answers so far
 //! have shown (docs/decisions/0004).
 
-use super::Answer;
+use std::collections::BTreeMap;
+
+use super::{Answer, Planner};
 
 /// An instance's own limit is taken to be no smaller than this.
 const SMALLEST_LIMIT: u64 = 100;
@@ -34,7 +36,7 @@ impl OwnLimit {
     }
 
     /// Whether no row of the range can lie behind this answer to a request for up to `limit` rows that asked for the count.
-    pub(super) fn spares<R>(&self, answer: &Answer<R>, limit: u32) -> bool {
+    fn spares<R>(&self, answer: &Answer<R>, limit: u32) -> bool {
         let visible = answer.visible();
         match answer.total {
             _ if answer.next_link => false,
@@ -42,6 +44,55 @@ impl OwnLimit {
             Some(total) if total > u64::from(limit) => false,
             Some(total) => visible >= total || total <= self.at_least || (self.links && visible < SMALLEST_LIMIT),
         }
+    }
+}
+
+/// Whether the instance counts, as far as its answers have shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Counting {
+    /// It was not asked.
+    #[default]
+    Unknown,
+    /// It was asked once, by this run or an earlier one, and has not. That may be an answer that lost its count.
+    Missed,
+    /// It has counted. An answer without a count is one that lost it.
+    Does,
+    /// It was asked twice and has not. Where that is wrongly believed, an empty page ends a sweep that hidden rows had only
+    /// interrupted, so no run believes it without having asked.
+    DoesNot,
+}
+
+/// The name under which it is kept that no count came.
+const NOTE: &str = "uncounted";
+
+impl Counting {
+    /// An answer came to a request that asked for the count.
+    pub(super) fn asked(&mut self, total: Option<u64>) {
+        *self = match (total, *self) {
+            (Some(_), _) | (None, Self::Does) => Self::Does,
+            (None, Self::Unknown) => Self::Missed,
+            (None, Self::Missed | Self::DoesNot) => Self::DoesNot,
+        };
+    }
+
+    /// What an earlier run has seen.
+    pub(super) fn read(notes: &BTreeMap<String, String>) -> Self {
+        if notes.contains_key(NOTE) { Self::Missed } else { Self::Unknown }
+    }
+
+    /// Keeps it for the next run.
+    pub(super) fn note(self, notes: &mut BTreeMap<String, String>) {
+        if let Self::Missed | Self::DoesNot = self {
+            notes.insert(NOTE.to_owned(), "true".to_owned());
+        }
+    }
+}
+
+impl<R: Clone> Planner<R> {
+    /// Whether an answer to a request for up to `limit` rows covers its range to the end. Without a count that shows only on an instance
+    /// that never gives one.
+    pub(super) fn covers(&self, answer: &Answer<R>, limit: u32) -> bool {
+        (answer.total.is_some() || self.counting == Counting::DoesNot) && self.own_limit.spares(answer, limit)
     }
 }
 

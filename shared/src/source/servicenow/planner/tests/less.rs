@@ -187,3 +187,51 @@ fn a_mark_that_is_lowered_within_a_sweep_leaves_what_lies_above_it_to_the_next()
         }
     }
 }
+
+#[test]
+fn a_count_that_is_lost_is_not_taken_for_an_instance_that_never_counts() {
+    let is_hidden = |n: u64| (10..30).contains(&n) || (63..68).contains(&n);
+    for nth in 0..40 {
+        for (overlap, page_size) in [(2, 10), (0, 4), (200, 10)] {
+            let rows = (0..60).map(|n| row(1_000, n)).chain((60..90).map(|n| row(1_000 + n as i64, n)));
+            let mut rows: Vec<Stored> = rows.collect();
+            rows.sort_by_key(|row| (row.second, row.id.clone()));
+            (0..).zip(&mut rows).for_each(|(n, row)| row.hidden = is_hidden(n));
+            let mut instance = Instance::new(rows);
+            (instance.blind, instance.uncounted) = (true, Some(nth));
+            let mut poller = Poller::new(overlap, page_size);
+            sweeps(&mut instance, &mut poller, 5);
+            is_complete(&instance, &poller, &format!("the count of request {nth}, overlap {overlap}, page size {page_size}"));
+        }
+    }
+}
+
+#[test]
+fn an_idle_table_with_hidden_rows_at_its_cursor_is_caught_up_however_slow_the_instance_is() {
+    for (count, shown) in [(60, 59), (60, 30), (300, 250)] {
+        let mut rows: Vec<Stored> = (0..count).map(|n| row(1_000, n)).collect();
+        rows.sort_by_key(|row| row.id.clone());
+        (0..).zip(&mut rows).for_each(|(n, row)| row.hidden = n != shown);
+        let mut instance = Instance::new(rows);
+        let mut poller = Poller::new(2, 10);
+        sweeps(&mut instance, &mut poller, 2);
+        instance.takes = 1;
+        instance.requests.clear();
+        assert!(poller.invoke(&mut instance, None));
+        assert!(instance.requests.len() < 100, "one sweep around the hidden rows: {} requests", instance.requests.len());
+        is_complete(&instance, &poller, "the row that can be seen");
+    }
+}
+
+#[test]
+fn late_rows_are_found_whatever_number_of_ids_an_address_holds() {
+    for most_ids in [0, 1, 3, 20, 39] {
+        for count in [2, 30, 45] {
+            let (mut instance, mut poller) = swept(100);
+            poller.most_ids = most_ids;
+            instance.load(late(1_010, count));
+            sweeps(&mut instance, &mut poller, 60);
+            is_complete(&instance, &poller, &format!("{count} rows, {most_ids} at once"));
+        }
+    }
+}

@@ -143,3 +143,126 @@ fn a_late_row_that_waits_for_its_turn_is_found_after_a_death_and_what_is_known_i
     let duplicates = poller.delivered.len() - instance.visible().len();
     assert!(duplicates > 0 && duplicates <= bound, "{duplicates} duplicates, at most {bound}");
 }
+
+/// A table that gets `rate` rows a second and is swept every `tick` seconds. After each sweep a row comes late, somewhere in the overlap.
+/// Returns the most seconds by which the cursor had gone on before a late row was delivered.
+fn slowest(overlap: i64, page_size: u32, rate: u64, tick: i64, window_limit: usize) -> i64 {
+    let mut instance = Instance::new([]);
+    let mut poller = Poller::new(overlap, page_size);
+    poller.settings.window_limit = window_limit;
+    (poller.start.cursor.second, poller.start.kept) = (1_000, Kept::Fresh);
+    instance.now = 1_001;
+    let (mut made, mut waiting, mut slowest) = (0, Vec::<(i64, Head)>::new(), 0);
+    for nth in 0..200_i64 {
+        for second in instance.now..instance.now + tick {
+            instance.load((0..rate).map(|n| row(second, made + n)));
+            made += rate;
+        }
+        instance.now += tick;
+        poller.invoke(&mut instance, None);
+        let cursor = poller.start.cursor.second;
+        waiting.retain(|(since, late)| {
+            let is_found = poller.delivered.contains(late);
+            if is_found {
+                slowest = slowest.max(cursor - since);
+            }
+            assert!(is_found || cursor - since < 4 * (overlap + tick), "{late:?} is not found at {cursor}");
+            !is_found
+        });
+        // Nothing is looked for before the start.
+        let late = row((cursor - nth * 7 % overlap.min(tick * 10)).max(1_001), 1_000_000 + made);
+        waiting.push((cursor, head(&late)));
+        instance.load([late]);
+        assert!(poller.window.len() <= window_limit);
+    }
+    assert_eq!(poller.gave_up, 0, "nothing is given up");
+    slowest
+}
+
+#[test]
+fn a_late_row_in_a_large_overlap_is_found_before_the_table_has_gone_on_by_two_overlaps() {
+    for (overlap, page_size, rate, tick) in [(60, 50, 4, 60), (20, 25, 6, 20), (100, 20, 3, 5), (40, 10, 2, 20), (300, 50, 2, 7)] {
+        // What the page on semantics says of the window's size.
+        let rows = 2 * (overlap + tick) * rate as i64 + i64::from(page_size);
+        let late = 2 * (overlap + tick) / tick + 1;
+        let slowest = slowest(overlap, page_size, rate, tick, usize::try_from(rows + late).expect("a size"));
+        assert!(slowest <= 2 * (overlap + tick), "overlap {overlap}, tick {tick}: {slowest} s");
+    }
+}
+
+#[test]
+fn what_is_owed_is_read_before_the_window_has_to_forget_it() {
+    for (page_size, most_reread) in [(10, usize::MAX), (30, usize::MAX), (3, usize::MAX), (10, 0)] {
+        let mut instance = Instance::new((0..60).map(|n| row(1_000 + n as i64 / 6, n)));
+        let mut poller = Poller::new(10, page_size);
+        poller.settings.window_limit = 100;
+        poller.most_reread = most_reread;
+        for _ in 0..30 {
+            instance.now += 5;
+            poller.invoke(&mut instance, None);
+        }
+        // While nobody swept, a transaction committed late, and many rows came after it.
+        let late = row(1_005, 999);
+        instance.load([late.clone()]);
+        instance.load((100..500).map(|n| row(2_000 + n as i64, n)));
+        for _ in 0..3 {
+            instance.now += 5;
+            poller.invoke(&mut instance, None);
+        }
+        assert!(poller.delivered.contains(&head(&late)), "page size {page_size}");
+        assert_eq!(poller.delivered.len(), instance.visible().len(), "page size {page_size}");
+        assert_eq!(poller.gave_up, 0);
+    }
+}
+
+#[test]
+fn seconds_of_the_overlap_that_the_window_has_no_room_for_are_said_to_be_given_up() {
+    for (second, window_limit, is_said) in [(999_990, 20, true), (999_990, 100, false), (1_000, 20, false)] {
+        let mut instance = Instance::new((0..40).map(|n| row(second + n as i64 / 5, n)));
+        let mut poller = Poller::new(30, 10);
+        poller.settings.window_limit = window_limit;
+        poller.invoke(&mut instance, None);
+        assert_eq!(poller.gave_up > 0, is_said, "rows of {second}, at {}, window {window_limit}", instance.now);
+    }
+}
+
+#[test]
+fn a_sweep_without_the_time_for_all_of_the_overlap_is_through_and_owes_the_rest() {
+    let mut instance = Instance::new((0..100).map(|n| row(1_000 + n as i64, n)));
+    let mut poller = Poller::new(100, 10);
+    for _ in 0..20 {
+        instance.now += 5;
+        poller.invoke(&mut instance, None);
+    }
+    instance.load([row(1_050, 998)]);
+    poller.most_reread = 2;
+    for n in 0..20 {
+        // Each sweep goes on by enough to read all of the overlap again.
+        instance.load([row(1_150 + 10 * n, 200 + n as u64)]);
+        instance.now += 5;
+        assert!(poller.invoke(&mut instance, None), "what lies ahead was read");
+    }
+    assert_eq!(poller.delivered.len(), instance.visible().len());
+}
+
+#[test]
+fn late_rows_behind_hidden_ones_are_found_though_the_instance_shows_fewer_at_once_than_are_hidden() {
+    for (own_limit, hidden, counts) in [(1, 1, false), (1, 3, true), (10, 25, true)] {
+        let mut instance = Instance::new([row(1_000, 0), row(1_001, 5_000)]);
+        (instance.own_limit, instance.counts) = (own_limit, counts);
+        let mut poller = Poller::new(2, 20);
+        instance.load((1..=hidden).map(|n| Stored { id: format!("{n:032x}"), hidden: true, ..row(1_001, n) }));
+        for _ in 0..4 {
+            instance.now += 5;
+            poller.invoke(&mut instance, None);
+        }
+        instance.load((900..903).map(|n| Stored { id: format!("{n:032x}"), ..row(1_001, n) }));
+        for _ in 0..10 {
+            instance.now += 5;
+            poller.invoke(&mut instance, None);
+        }
+        let mut delivered = poller.delivered.clone();
+        delivered.sort_by_key(|head| (head.second, head.id.clone()));
+        assert_eq!(delivered, instance.visible(), "{hidden} hidden, {own_limit} at once, counts {counts}");
+    }
+}
