@@ -282,8 +282,8 @@ async fn an_address_that_does_not_speak_tls_is_named_as_such() {
     assert!(reason.code == "Source.Tls" && reason.message.contains("does not speak TLS"), "{}", reason.message);
 }
 
-#[tokio::test]
-async fn twenty_tables_with_a_wrong_password_lock_no_account() {
+/// Twenty tables of one instance, with a wrong password.
+fn twenty_tables() -> Laptop {
     let mut laptop = before(guarded(Settings { lock_after: Some(3), ..Settings::default() }), &USER);
     laptop.set("snow.auth.password", "wrong-horse-8");
     let aliases: Vec<String> = (0..20).map(|n| format!("t{n}")).collect();
@@ -296,6 +296,41 @@ async fn twenty_tables_with_a_wrong_password_lock_no_account() {
         laptop.set(&format!("snow.table.{alias}.query"), format!("active=true^priority={n}"));
         laptop.set(&format!("snow.table.{alias}.topic"), format!("snow.{alias}"));
     }
+    laptop
+}
+
+/// An answer that came before anybody looked at the password says nothing of it: the next request tries it alone, like the first.
+#[tokio::test]
+async fn an_answer_that_did_not_look_at_the_password_lets_nobody_send_it_side_by_side() {
+    let status = |status, content_type: Option<&str>| Effect::Status {
+        status,
+        body: None,
+        content_type: content_type.map(str::to_owned),
+        headers: Default::default(),
+    };
+    for effect in [
+        status(503, None),
+        status(429, None),
+        status(504, Some("text/html")),
+        status(404, Some("text/html")),
+        Effect::Accepted { body: "{}".to_owned() },
+        Effect::Html { page: HtmlPage::Maintenance },
+        Effect::Redirect { location: "/maintenance.do".to_owned(), status: None },
+    ] {
+        let name = format!("{effect:?}");
+        let laptop = twenty_tables().with("snow.http.max.concurrent.requests", 20);
+        // Long enough for all tables to be waiting when the first answer comes.
+        laptop.api.fault(Fault::new(Effect::DelayHeaders { millis: 200 }).always());
+        laptop.api.fault(Fault::new(effect));
+        laptop.sweep_all().await;
+        let refused = laptop.api.log().into_iter().filter(|entry| entry.status == 401).count();
+        assert_eq!(refused, 1, "{name}: one wrong login in all");
+    }
+}
+
+#[tokio::test]
+async fn twenty_tables_with_a_wrong_password_lock_no_account() {
+    let mut laptop = twenty_tables();
     laptop.scheduled = true;
     for tick in 0..3 {
         let reports = laptop.sweep_all().await;

@@ -211,7 +211,7 @@ impl Instance {
         } else {
             self.limiter.answered();
         }
-        if status != StatusCode::UNAUTHORIZED {
+        if has_taken_login(status, &headers) {
             self.login.accepted(sign_in);
         }
         if is_spent {
@@ -278,6 +278,18 @@ impl Instance {
         }
         Ok(Bytes::from(plain))
     }
+}
+
+/// Whether an answer shows that the instance took the login. It has looked at the table for that: something that limits, queues or breaks
+/// may have come first, and a page for people may be of something in front of the instance.
+fn has_taken_login(status: StatusCode, headers: &HeaderMap) -> bool {
+    let is_data = header(headers, CONTENT_TYPE.as_str()).is_some_and(|kind| kind.contains("json"));
+    let has_looked = match status.as_u16() {
+        202 => false,
+        200..=299 | 400 | 403 | 404 => true,
+        _ => false,
+    };
+    is_data && has_looked
 }
 
 /// A refused login, with what to check for the credential that was sent.
