@@ -4,9 +4,10 @@
 //!
 //! * An instance was cloned over, or restored: its rows are older than what was delivered ([`Look`]). So when a sweep that
 //!   began caught up is through, has reached the cursor and has seen no row at all, not even those that it reads again, and
-//!   the instance counts none either, one more request asks for the newest row before the cursor. Deleted rows look the same,
-//!   so it is said and not held against the table: rows that are written from now on are delivered. The request is made once
-//!   per position of the cursor. An idle table whose last rows are still there never makes it.
+//!   the instance counts none either, one more request asks for the newest row. One that is older than the cursor shows that nothing is
+//!   left where the cursor stands. Deleted rows look the same, so it is said and not held against the table: rows that are written from
+//!   now on are delivered. A newer one has changed, or come, too lately for this sweep, and is delivered by the next. The request is
+//!   made once per position of the cursor. An idle table whose last rows are still there never makes it.
 //! * The cursor lies ahead of the instance's clock ([`Future`]): the clock was ahead when the last rows were stamped and was
 //!   set right since, or somebody set a start or a cursor in the future. Rows that are written now lie *behind* the cursor,
 //!   and are lost until the clock gets there. It takes no request to know, and is said by every sweep for as long as it is so.

@@ -162,9 +162,9 @@ fn in_branches(base: &str, terms: &str) -> String {
     branches.join("^NQ")
 }
 
-/// The encoded query for the newest row before `second`.
-pub(super) fn newest_before(base: &str, second: i64, fields: &CursorFields) -> String {
-    let term = format!("{}<{}", fields.timestamp, time::format(second));
+/// The encoded query for the newest row. One without a time may come first or last in the order, and is none.
+pub(super) fn newest(base: &str, fields: &CursorFields) -> String {
+    let term = format!("{}ISNOTEMPTY", fields.timestamp);
     format!("{}^ORDERBYDESC{}", in_branches(base, &term), fields.timestamp)
 }
 

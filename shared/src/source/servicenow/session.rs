@@ -14,7 +14,7 @@ use super::http::{Call, Fetched, Instance, Wanted};
 use super::keys::DisplayValue;
 use super::planner::{Answer, At, Delivery, Outcome, Planner, Projection, Request, Start};
 use super::probe::{NOTE, Pending, Trouble};
-use super::range::{CursorFields, encoded, newest_before};
+use super::range::{CursorFields, encoded, newest};
 use super::{keys, position};
 use crate::cursor::Phase;
 use crate::failure::Failure;
@@ -268,7 +268,7 @@ impl Session {
         }
         let fields = &self.reading.fields;
         let mut parameters = vec![
-            ("sysparm_query", newest_before(&self.table.query, cursor.second, fields)),
+            ("sysparm_query", newest(&self.table.query, fields)),
             ("sysparm_limit", "1".to_owned()),
             ("sysparm_no_count", "true".to_owned()),
             ("sysparm_display_value", "false".to_owned()),
@@ -286,6 +286,10 @@ impl Session {
                 return Ok(());
             }
         };
+        if newest.is_some_and(|newest| newest >= cursor.second) {
+            // It changed too lately for this sweep: the next one delivers it.
+            return Ok(());
+        }
         let look = Look { cursor: cursor.clone(), newest };
         let text = look.text(&self.identity.0, &self.identity.1, &self.table.name);
         self.remarks.extend(text.map(|message| Reason { code: ahead::CODE.to_owned(), message }));

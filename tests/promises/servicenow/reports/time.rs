@@ -2,7 +2,7 @@
 
 use tablesweep::cursor::{Change, Import, Write};
 use tablesweep::sweep::{Outcome, TableReport};
-use tablesweep_testbed::table_api::Fields;
+use tablesweep_testbed::table_api::{Fault, Fields};
 
 use crate::laptop::Laptop;
 
@@ -205,4 +205,47 @@ async fn an_empty_or_a_hidden_table_is_not_taken_for_a_clone() {
         laptop.api.delete("incident", &id).expect("a row");
     }
     assert_eq!(code(&laptop.sweep().await), None, "a table that was emptied has nothing to be compared with");
+}
+
+/// The newest row changes within the safety lag: the sweep does not see it where it was, and not yet where it is.
+#[tokio::test]
+async fn a_newest_row_that_has_only_changed_a_moment_ago_is_no_clone() {
+    for ago in [0, 1] {
+        let laptop = Laptop::new().with("snow.source.safety.lag.seconds", 2);
+        laptop.api.load("incident", (0..5).map(|n| at(&format!("2026-03-01 10:00:0{n}"), "old")).collect()).expect("rows");
+        laptop.api.load("incident", vec![at("2026-03-01 11:00:00", "newest")]).expect("a row");
+        let (_, id, _) = laptop.expected().pop().expect("rows");
+        for _ in 0..2 {
+            laptop.api.step_clock(60);
+            laptop.sweep().await;
+        }
+        laptop.api.step_clock(60);
+        laptop.api.update("incident", &id, Fields::new()).expect("an update");
+        laptop.api.step_clock(ago);
+        laptop.api.clear_log();
+        let report = laptop.sweep().await;
+        assert_eq!((report.outcome, code(&report), report.rows), (Outcome::CaughtUp, None, 0), "{report:?}");
+        assert!(laptop.api.log().iter().any(|entry| entry.query.contains("ORDERBYDESC")), "it was looked for");
+        assert_eq!(laptop.item().await.progress.notes.get("remark"), None);
+        laptop.api.step_clock(60);
+        // The first sweep goes by what was known of the clock.
+        laptop.sweep().await;
+        let report = laptop.sweep().await;
+        assert_eq!((code(&report), laptop.lines().len()), (None, 7), "{report:?}");
+    }
+}
+
+/// The look for older rows is the last request of a sweep that is through, whatever becomes of it.
+#[tokio::test]
+async fn a_look_that_the_allowance_denies_takes_nothing_from_the_sweep() {
+    let laptop = Laptop::new();
+    laptop.api.load("incident", vec![at("2026-02-01 00:00:00", "kept"), at("2026-02-20 12:00:00", "lost")]).expect("rows");
+    while laptop.sweep().await.rows > 0 {}
+    let (_, id, _) = laptop.expected().pop().expect("rows");
+    laptop.api.delete("incident", &id).expect("a row");
+    laptop.api.step_clock(5);
+    laptop.api.fault(Fault::status(429, "spent").header("Retry-After", "1800").header("X-RateLimit-Limit", "100").query("ORDERBYDESC"));
+    let report = laptop.sweep().await;
+    assert_eq!(laptop.api.pending_faults(), 0, "the look was denied");
+    assert_eq!((report.outcome, code(&report)), (Outcome::CaughtUp, None), "{report:?}");
 }
