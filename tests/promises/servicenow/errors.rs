@@ -118,10 +118,8 @@ async fn holds(line: Line) {
 async fn what_may_pass_is_tried_again_with_pauses_and_then_by_the_next_tick() {
     use Outcome::Failed;
     for (answer, code, words) in [
-        (status(408), "Source.Unavailable", &["408", "next tick"][..]),
-        (status(425), "Source.Unavailable", &["425"]),
+        (status(425), "Source.Unavailable", &["425", "next tick"][..]),
         (status(429), "Source.RateLimited", &["429", "rate"]),
-        (status(499), "Source.Unavailable", &["499"]),
         (says(500, "Internal error", "x"), "Source.Unavailable", &["500", "Internal error"]),
         (status(502), "Source.Unavailable", &["502"]),
         (status(503), "Source.Unavailable", &["503"]),
@@ -129,15 +127,27 @@ async fn what_may_pass_is_tried_again_with_pauses_and_then_by_the_next_tick() {
         (Effect::Accepted { body: "{}".to_owned() }, "Source.Unavailable", &["202"]),
         (Effect::Accepted { body: String::new() }, "Source.Unavailable", &["202"]),
         (Effect::Reset, "Source.Unavailable", &["no answer"]),
-        (Effect::CutBody { after: 50 }, "Source.Malformed", &["cut"]),
-        (Effect::MalformedJson, "Source.Malformed", &["Nothing of it was used"]),
-        (Effect::EmptyBody, "Source.Malformed", &["empty"]),
         (says(200, "odd", "an error without a list of rows"), "Source.Unavailable", &["200", "odd"]),
         (Effect::Html { page: HtmlPage::Hibernating }, "Source.NotData", &["text/html", "Instance Hibernating", "hibernates"]),
         (Effect::Html { page: HtmlPage::Login }, "Source.NotData", &["Log in", "login"]),
         (Effect::ContentType { value: "text/html".to_owned() }, "Source.NotData", &["text/html"]),
     ] {
         holds(line(answer, ATTEMPTS, Failed, code, words)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_may_be_for_the_size_of_a_page_is_tried_with_half_a_page_too() {
+    for (answer, code, words) in [
+        (status(408), "Source.Unavailable", &["408", "next tick"][..]),
+        (status(499), "Source.Unavailable", &["499"]),
+        (status(504), "Source.Unavailable", &["504"]),
+        (page(504, "<title>Gateway Time-out</title>"), "Source.NotData", &["504", "Gateway"]),
+        (Effect::CutBody { after: 50 }, "Source.Malformed", &["cut"]),
+        (Effect::MalformedJson, "Source.Malformed", &["Nothing of it was used"]),
+        (Effect::EmptyBody, "Source.Malformed", &["empty"]),
+    ] {
+        holds(line(answer, 2 * ATTEMPTS, Outcome::Failed, code, words)).await;
     }
 }
 

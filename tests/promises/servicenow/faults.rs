@@ -186,3 +186,41 @@ async fn a_token_that_dies_in_the_middle_of_a_run_is_replaced_once() {
     assert_eq!(laptop.versions(), laptop.expected());
     assert!(laptop.api.counters().tokens_issued >= 3);
 }
+
+#[tokio::test]
+async fn a_page_that_something_in_front_of_the_instance_does_not_let_through_is_asked_for_smaller() {
+    let status = |status, page: bool| Effect::Status {
+        status,
+        body: page.then(|| "<html><title>Gateway Time-out</title></html>".to_owned()),
+        content_type: page.then(|| "text/html".to_owned()),
+        headers: Default::default(),
+    };
+    for effect in [
+        status(504, false),
+        status(504, true),
+        status(408, false),
+        status(499, false),
+        Effect::CutBody { after: 200 },
+        Effect::MalformedJson,
+    ] {
+        let name = format!("{effect:?}");
+        let laptop = Laptop::new().with("snow.source.batch.size", 200).with("snow.retry.max.attempts", 2);
+        laptop.generate(600, 5);
+        laptop.api.fault(Fault::new(effect.clone()).limit_over(100).always());
+        let report = laptop.sweep().await;
+        assert_eq!((report.outcome, report.rows), (Outcome::CaughtUp, 600), "{name}: {report:?}");
+        assert_eq!(laptop.versions(), laptop.expected(), "{name}");
+
+        // Where half a page does not come either, the tick ends, and the next one asks for half of that.
+        let laptop = Laptop::new().with("snow.source.batch.size", 200).with("snow.retry.max.attempts", 2);
+        laptop.generate(600, 5);
+        laptop.api.fault(Fault::new(effect).limit_over(20).always());
+        for (requests, left) in [(4, 50), (4, 12)] {
+            let report = laptop.sweep().await;
+            assert_eq!((report.outcome, report.requests), (Outcome::Failed, requests), "{name}: {report:?}");
+            assert_eq!(laptop.item().await.progress.page_size, Some(left), "{name}");
+        }
+        assert_eq!(laptop.sweep().await.outcome, Outcome::CaughtUp, "{name}");
+        assert_eq!(laptop.versions(), laptop.expected(), "{name}");
+    }
+}

@@ -56,7 +56,7 @@ pub(super) enum Error {
     #[error(
         "the instance answered with a page for people ({content_type}: {title}): it hibernates, is in maintenance, or asks for a login. Nothing was read"
     )]
-    NotData { content_type: String, title: String },
+    NotData { status: u16, content_type: String, title: String },
 
     #[error("the instance redirects to {to}, which is not followed. {advice}")]
     Redirected { to: String, advice: &'static str, may_pass: bool },
@@ -241,6 +241,16 @@ impl Error {
             Self::Redirected { to, .. } => format!("the instance redirects to {to}, which is not followed"),
             Self::NoToken { url, reason } => format!("no OAuth token from {url}: {}", reason.cause()),
             other => other.to_string(),
+        }
+    }
+
+    /// Whether a page of fewer rows may come where this one did not, whatever was tried: something in front of the instance has gaps for
+    /// answers that take too long, and breaks off those that are too large. It may as well be out of order, whatever the size.
+    pub(super) fn may_be_for_size(&self) -> bool {
+        match self {
+            Self::Unable { status, .. } | Self::NotData { status, .. } => matches!(status, 408 | 499 | 504),
+            Self::Malformed { .. } => true,
+            _ => false,
         }
     }
 

@@ -313,7 +313,7 @@ fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Re
     let said = ErrorBody::find(body).text();
     let wait_seconds = retry_after(headers);
     Err(match code {
-        200 => Error::NotData { content_type, title: title(body) },
+        200 => Error::NotData { status: code, content_type, title: title(body) },
         202 => Error::Queued,
         300..=399 => Error::redirected(url, header(headers, LOCATION.as_str()).unwrap_or_default()),
         401 if headers.contains_key("x-mfa_token") => {
@@ -332,7 +332,7 @@ fn refuse(status: StatusCode, headers: &HeaderMap, body: &[u8], url: &Url) -> Re
             rule: header(headers, "x-ratelimit-rule").map(|rule| format!(", rule {rule}")).unwrap_or_default(),
             wait_seconds,
         },
-        500..=599 if is_html => Error::NotData { content_type, title: format!("{code} {}", title(body)) },
+        500..=599 if is_html => Error::NotData { status: code, content_type, title: format!("{code} {}", title(body)) },
         500..=599 => Error::Unable { status: code, detail: said, wait_seconds },
         _ => Error::Refused { status: code, detail: title_or(is_html, body, &said) },
     })

@@ -40,6 +40,8 @@ pub(super) struct Session {
     identity: (String, String),
     configured: u32,
     good_pages: u32,
+    /// Half a page was asked for after a failure that may have been for its size, and no page has come since.
+    has_halved: bool,
     /// The probe to begin with.
     pending: Option<Pending>,
     /// What is remembered of the last probe.
@@ -56,6 +58,7 @@ pub(super) struct Session {
     /// Whether a page came of this session, all the time that there was for one, and how long requests were waited for in vain before it
     /// came.
     brought: bool,
+    had: Option<Duration>,
     unanswered: Duration,
     /// What the answers of this sweep have shown, and whether it began caught up.
     sight: Sight,
@@ -98,6 +101,7 @@ impl Session {
             identity: (table.identity.connector.clone(), table.identity.alias.clone()),
             configured: table.table.batch_size,
             good_pages: 0,
+            has_halved: false,
             pending,
             probed,
             last_took: Duration::ZERO,
@@ -106,6 +110,7 @@ impl Session {
             estimate: FIRST_PAGE,
             spent: Spent::default(),
             brought: false,
+            had: None,
             unanswered: Duration::ZERO,
             sight: Sight::default(),
             began_in,
@@ -166,8 +171,7 @@ impl Session {
                 },
                 Err(Error::BudgetSpent) => return Ok(None),
                 Err(Error::Cut { waited, token_url }) => {
-                    // Only a sweep's first request had all the time there was: if even that is not enough, the page may be too big.
-                    if is_first && token_url.is_none() {
+                    if token_url.is_none() && self.was_long(waited) {
                         self.shrink("it did not come within the time of an invocation");
                     }
                     return self.cut(waited, token_url).map(|()| None);
@@ -176,10 +180,18 @@ impl Session {
                     self.ask_for_less(error)?;
                     continue;
                 }
+                Err(error) if error.may_be_for_size() && self.planner.page_size() > 1 => {
+                    self.ask_for_half(error)?;
+                    continue;
+                }
+                Err(error @ Error::UrlTooLong { .. }) if self.planner.ask_for_fewer_ids() => {
+                    tracing::debug!(connector = self.identity.0, table = self.identity.1, %error, "asking for fewer rows by id");
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             if let Outcome::Page(delivery) = outcome {
-                self.brought = true;
+                (self.brought, self.has_halved) = (true, false);
                 if delivery.end.is_some() {
                     self.look_at_window();
                     self.look_ahead(&delivery.cursor);
@@ -241,6 +253,19 @@ impl Session {
         Ok(())
     }
 
+    /// Goes on with half a page after the tries for a whole one have run out with what may be for its size. Where half a page does not come
+    /// either, the instance may be out of reach for all sizes: the next sweep goes on with half of that.
+    fn ask_for_half(&mut self, error: Error) -> Result<(), Error> {
+        self.shrink(&error.to_string());
+        if std::mem::replace(&mut self.has_halved, true) { Err(error) } else { Ok(()) }
+    }
+
+    /// Whether a wait that the end of the invocation cut tells that a page may be too big: nothing came before it, and it was long in itself or
+    /// had most of the time there was. One with what a probe or other sweeps have left over tells nothing.
+    fn was_long(&self, waited: Duration) -> bool {
+        !self.brought && (waited >= UNANSWERED || self.had.is_some_and(|had| waited >= had / 2))
+    }
+
     /// The end of the invocation cut a wait that had lasted for `waited`, for the instance or for a token of `token_url`.
     ///
     /// # Errors
@@ -248,6 +273,18 @@ impl Session {
     fn cut(&self, waited: Duration, token_url: Option<String>) -> Result<(), Error> {
         let waited = waited + self.unanswered;
         if self.brought || waited < UNANSWERED { Ok(()) } else { Err(Error::Cut { waited, token_url }) }
+    }
+
+    /// After a sweep: whether the window had no room for seconds in which late rows can still appear. With room for one it is switched off.
+    fn look_at_window(&mut self) {
+        let Some(last) = self.planner.given_up().filter(|_| self.room > 1) else { return };
+        let (connector, alias, table, room) = (&self.identity.0, &self.identity.1, &self.table.name, self.room);
+        let message = format!(
+            "{connector}/{alias} (table {table}): the dedup window of {room} rows has no room for the overlap of {} s. Late rows of {} and before are not              looked for. Raise snow.source.dedup.window.records to the rows that the table gets in two overlaps, or lower snow.source.overlap.seconds",
+            self.overlap,
+            super::time::format(last),
+        );
+        self.remarks.push(Reason { code: WINDOW_CODE.to_owned(), message });
     }
 
     /// After a sweep: whether the cursor lies ahead of the instance's clock.
@@ -452,6 +489,7 @@ impl Session {
 #[async_trait]
 impl TableSweep for Session {
     async fn next_page(&mut self, allowance: &Allowance) -> Result<Option<Page>, Failure> {
+        self.had.get_or_insert_with(|| allowance.timeout(Duration::MAX));
         if !self.probe(allowance).await? {
             return Ok(None);
         }
