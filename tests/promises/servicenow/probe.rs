@@ -410,3 +410,36 @@ async fn a_view_as_large_as_what_an_instance_shows_of_one_is_remarked_upon() {
     let remarks = record(&laptop).await["remarks"].to_string();
     assert!(remarks.contains("glide.db.max_view_records"), "{remarks}");
 }
+
+#[tokio::test]
+async fn a_table_whose_rows_are_all_hidden_is_not_probed_with_every_tick() {
+    let laptop = laptop().with("snow.source.batch.size", 10);
+    laptop.generate(60, 60);
+    let ids: Vec<String> = laptop.expected().into_iter().map(|(_, id, _)| id).collect();
+    laptop.api.hide("incident", ids).expect("hidden");
+    for _ in 0..2 {
+        laptop.sweep().await;
+        laptop.api.step_clock(60);
+    }
+    assert!(!laptop.item().await.progress.cursor.expect("a cursor").get("sys_id").unwrap_or_default().is_empty(), "it stands at an id");
+    for _ in 0..3 {
+        laptop.api.clear_log();
+        laptop.sweep().await;
+        laptop.api.step_clock(60);
+        let probed = laptop.api.log().into_iter().filter(|entry| entry.table != "incident" || entry.query.is_empty()).count();
+        assert_eq!(probed, 0, "{:?}", laptop.api.log());
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_cut_for_a_slow_probe_is_not_too_big() {
+    let mut laptop = laptop();
+    laptop.generate(30, 1);
+    // Of a second and a half the probe takes most.
+    laptop.api.fault(Fault::new(Effect::DelayHeaders { millis: 330 }).query("sys_id=").always());
+    laptop.api.fault(Fault::new(Effect::DelayHeaders { millis: 5_000 }).limit_over(10).always());
+    laptop.max_time = Some(std::time::Duration::from_millis(9_500));
+    let cut = laptop.sweep().await;
+    assert_eq!((cut.outcome, cut.rows), (Outcome::More, 0), "{cut:?}");
+    assert_eq!(laptop.item().await.progress.page_size, None, "the page had not the time of an invocation");
+}

@@ -92,7 +92,8 @@ impl Pending {
             note: from.progress.notes.get(NOTE).cloned(),
             // A failure of ours may have its cause in what a probe looks for; one of the sink has not.
             is_parked: from.parked.as_deref().is_some_and(|code| code.starts_with("Source.")),
-            has_rows: !cursor.id.is_empty(),
+            // Not the cursor's id: where rows are hidden, the cursor stands at ids that no row has.
+            has_rows: from.progress.counters.rows > 0,
             siblings: Arc::clone(&from.siblings),
         })
     }
