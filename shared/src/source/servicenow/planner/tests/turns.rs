@@ -1,5 +1,6 @@
 //! The re-read of a large overlap in turns, while the table goes on; and seconds that are read again past hidden rows.
 
+use super::super::super::position;
 use super::*;
 
 #[test]
