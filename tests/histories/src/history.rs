@@ -244,6 +244,7 @@ pub enum HttpFault {
     RowsRepeated,
     EmptyRows,
     NoTimestamp,
+    GivenUp,
 }
 
 fn store_fault() -> impl Strategy<Value = StoreFault> {

@@ -363,6 +363,13 @@ fn effect(how: HttpFault) -> Effect {
         HttpFault::PredicateIgnored => Effect::PredicateIgnored,
         HttpFault::RowsRepeated => Effect::RowsRepeated { rows: 1 },
         HttpFault::EmptyRows => Effect::EmptyRows { every: 2 },
+        // No rows, no count, and the reason in the body.
+        HttpFault::GivenUp => Effect::Status {
+            status: 200,
+            body: Some(r#"{"result":[],"error":{"message":"Transaction cancelled"},"status":"failure"}"#.to_owned()),
+            content_type: None,
+            headers: Default::default(),
+        },
         HttpFault::NoTimestamp => Effect::FieldMissing { field: "sys_updated_on".to_owned() },
     }
 }
