@@ -46,8 +46,12 @@ fn file(kind: &str) -> std::io::Result<File> {
     OpenOptions::new().create(true).append(true).open(folder.join(format!("{kind}-{}.log", std::process::id())))
 }
 
-/// `said` in the target folder: test executables lie in `deps` below the folder of their profile.
+/// `said` in the target folder. Executables lie in the folder of their profile there, and those of tests in `deps` below that.
 fn folder() -> PathBuf {
-    let own = std::env::current_exe().expect("a running test knows its own executable");
-    own.ancestors().nth(3).expect("it lies in target/PROFILE/deps").join("said")
+    let own = std::env::current_exe().expect("a running program knows its own executable");
+    let mut profile = own.parent().expect("an executable lies in a folder");
+    if profile.ends_with("deps") {
+        profile = profile.parent().expect("deps lies in the folder of a profile");
+    }
+    profile.parent().expect("that lies in the target folder").join("said")
 }
