@@ -280,7 +280,8 @@ impl Session {
         let Some(last) = self.planner.given_up().filter(|_| self.room > 1) else { return };
         let (connector, alias, table, room) = (&self.identity.0, &self.identity.1, &self.table.name, self.room);
         let message = format!(
-            "{connector}/{alias} (table {table}): the dedup window of {room} rows has no room for the overlap of {} s. Late rows of {} and before are not              looked for. Raise snow.source.dedup.window.records to the rows that the table gets in two overlaps, or lower snow.source.overlap.seconds",
+            "{connector}/{alias} (table {table}): the dedup window of {room} rows has no room for the overlap of {} s. Late rows of {} and before are not \
+             looked for. Raise snow.source.dedup.window.records to the rows that the table gets in two overlaps, or lower snow.source.overlap.seconds",
             self.overlap,
             super::time::format(last),
         );

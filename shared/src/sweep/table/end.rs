@@ -1,5 +1,7 @@
 //! How the sweep of a table ends: the last commit gives the lease back, and says how the table stands from now on.
 
+use std::time::Duration;
+
 use super::super::engine::LAST_PAGE;
 use super::super::lease::Ending;
 use super::super::left::give_back;
@@ -10,7 +12,6 @@ use super::super::window_store::{self, SMALL_ITEM};
 use super::Sweep;
 use crate::cursor::{Change, Failed, Parked, Standing, StoreError, StoredWindow, Waiting, WriteError};
 use crate::failure::{Failure, Retry, Scope};
-use std::time::Duration;
 
 /// Tries of giving back a lease, with about a second between them; before them a write was tried as often.
 const GIVE_BACK_TRIES: u32 = 3;
