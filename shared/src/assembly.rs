@@ -197,12 +197,7 @@ impl Assembly {
                 Ok(None) => return Ok(known.clone()),
                 Ok(Some(renewed)) => renewed,
                 Err(failure) => {
-                    tracing::warn!(
-                        connector = connector.name,
-                        code = &*failure.code,
-                        "what stands behind placeholders is of no use by now, and what was known before is used: {}",
-                        failure.message
-                    );
+                    tell_kept(Some(&connector.name), &failure);
                     return Ok(known.clone());
                 }
             },
@@ -267,6 +262,12 @@ impl Assembly {
 pub(crate) fn unresolved(whose: &str, error: &ResolveError) -> Failure {
     let retry = if error.is_transient() { Retry::NextTick } else { Retry::Never };
     Failure::new(error.code(), retry, format!("{whose}: {error}"))
+}
+
+/// Says that another look at placeholders came to nothing, and that what was known before is used. `connector`: none for the worker's own.
+pub(crate) fn tell_kept(connector: Option<&str>, failure: &Failure) {
+    let (code, message) = (&*failure.code, &failure.message);
+    tracing::warn!(connector, code, "what stands behind placeholders is of no use by now, and what was known before is used: {message}");
 }
 
 /// Reads a connector's placeholders again after its login was refused.

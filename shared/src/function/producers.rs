@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use crate::assembly::{Sinks as _, unresolved};
+use crate::assembly::{Sinks as _, tell_kept, unresolved};
 use crate::config::{Resolver, Worker};
 use crate::delivery::ToKafka;
 use crate::failure::Failure;
@@ -44,14 +44,7 @@ impl Producers {
                 known.sinks.close().await;
                 *known = made(worker);
             }
-            Err(error) => {
-                let failure = unresolved(WORKER, &error);
-                tracing::warn!(
-                    code = &*failure.code,
-                    "what stands behind placeholders is of no use by now, and what was known before is used: {}",
-                    failure.message
-                );
-            }
+            Err(error) => tell_kept(None, &unresolved(WORKER, &error)),
         }
         Ok(Arc::clone(&known.sinks))
     }
