@@ -11,6 +11,17 @@ fn message(report: &TableReport) -> String {
     report.reason.as_ref().map(|reason| reason.message.clone()).unwrap_or_default()
 }
 
+/// Three rows delivered, two to come, and a new column that has paused the table.
+async fn paused_by_a_column() -> Bed {
+    let bed = Bed::new();
+    bed.insert(3);
+    bed.sweep().await;
+    bed.run("ALTER TABLE dbo.orders ADD extra int NULL");
+    bed.insert(2);
+    bed.sweep().await;
+    bed
+}
+
 async fn activity(bed: &Bed) -> (Activity, Option<String>) {
     let assembly = bed.assembly();
     let places = Place::of(&assembly.documents().connectors[0], &|_| None);
@@ -63,12 +74,7 @@ async fn a_longer_text_and_a_dropped_null_do_not_pause_a_table() {
 
 #[tokio::test]
 async fn an_accepted_schema_goes_on_from_the_same_cursor_with_the_new_column() {
-    let bed = Bed::new();
-    bed.insert(3);
-    bed.sweep().await;
-    bed.run("ALTER TABLE dbo.orders ADD extra int NULL");
-    bed.insert(2);
-    bed.sweep().await;
+    let bed = paused_by_a_column().await;
     let (announcement, outcome) = bed.order(Order::AcceptSchema).await;
     assert!(outcome.changed && announcement.contains("extra"), "{announcement}");
     let report = bed.sweep().await;
@@ -178,12 +184,7 @@ async fn a_readable_secondary_that_is_behind_the_cursor_is_no_regression() {
 
 #[tokio::test]
 async fn a_schema_is_accepted_whatever_ticks_come_between_and_the_next_change_is_told_against_it() {
-    let bed = Bed::new();
-    bed.insert(3);
-    bed.sweep().await;
-    bed.run("ALTER TABLE dbo.orders ADD extra int NULL");
-    bed.insert(2);
-    bed.sweep().await;
+    let bed = paused_by_a_column().await;
     let tick = async || assert_eq!(bed.sweep().await.outcome, Outcome::Paused);
     let (_, outcome) = bed.order_after(Order::AcceptSchema, tick).await;
     assert!(outcome.changed, "{outcome:?}");
